@@ -17,8 +17,8 @@ const PATIENCE = { timeout: 120_000, interval: 100 };
 // In CI a missing program fails the tests instead of skipping them.
 const runs = (prometheus !== '' && alertmanager !== '') || process.env['CI'] === 'true';
 
-describe.runIf(runs)('a prompt that hangs', { timeout: 240_000 }, () => {
-  it('is a page for its team only, with the usual time and the limit', async () => {
+describe.runIf(runs)('a stuck prompt', { timeout: 240_000 }, () => {
+  it('notifies only the receiver of its team, with the usual time and the limit', async () => {
     const optionsOf = (maxRunning: string) => (project: string) =>
       project === PROJECT
         ? {

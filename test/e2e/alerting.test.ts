@@ -20,7 +20,7 @@ const PROJECTS = ['checkout-bot', 'search-ranking', 'key-incident', 'support-tri
 // In CI a missing program fails the tests instead of skipping them.
 const runs = (prometheus && alertmanager) !== undefined || process.env['CI'] === 'true';
 
-describe.runIf(runs)('the page', { timeout: 300_000 }, () => {
+describe.runIf(runs)('alert notifications', { timeout: 300_000 }, () => {
   let stack: AlertingStack;
 
   beforeAll(async () => {
@@ -34,7 +34,7 @@ describe.runIf(runs)('the page', { timeout: 300_000 }, () => {
     await stack?.[Symbol.asyncDispose]();
   }, 30_000);
 
-  it('of a failed prompt names its project and its cause', async () => {
+  it('of a failed prompt name the project and the cause', async () => {
     stack.failPrompt('checkout-bot', { error_id: 'OUTPUT_PARSE_ERROR', error_msg: 'no JSON' });
     const page = await stack.webhook.page('firing', 'EvalwatchPromptFailed');
     expect(page).toMatchObject({
@@ -52,7 +52,7 @@ describe.runIf(runs)('the page', { timeout: 300_000 }, () => {
       .toContain(': OUTPUT_PARSE_ERROR 1. ');
   });
 
-  it('of a revoked key names its project and resolves when the key is back', async () => {
+  it('of a revoked API key name the project, and resolve when the key is restored', async () => {
     const project = 'search-ranking';
     stack.revokeKey(project);
     const page = await stack.webhook.page('firing', 'EvalwatchAuthFailing');
@@ -66,7 +66,7 @@ describe.runIf(runs)('the page', { timeout: 300_000 }, () => {
     expect(resolved.labels).toEqual(page.labels);
   });
 
-  it('of a project whose key was repaired says what is wrong with it now', async () => {
+  it('of a project with a restored API key report only its new problem', async () => {
     const project = 'key-incident';
     stack.revokeKey(project);
     await stack.webhook.page('firing', 'EvalwatchAuthFailing', { project });
@@ -83,7 +83,7 @@ describe.runIf(runs)('the page', { timeout: 300_000 }, () => {
     await stack.webhook.page('resolved', 'EvalwatchProjectPollFailing', { project });
   });
 
-  it('of a stopped daemon comes, and once it is back the one of what failed meanwhile', async () => {
+  it('report a stopped daemon, and after its restart the prompt that failed meanwhile', async () => {
     const stoppedAt = performance.now();
     await stack.stopDaemon();
     const project = 'support-triage';
@@ -109,7 +109,7 @@ describe.runIf(runs)('the page', { timeout: 300_000 }, () => {
       .toContain(`; 1 failed within the last 15 minutes: ${shown} 1. `);
   });
 
-  it('of each of several failures comes, with a schedule, scrapes and rules of one second', async () => {
+  it('arrive once for each of 10 failures, with polls, scrapes and rules every second', async () => {
     await Promise.all(
       MEASURED.map(async (project, index) => {
         // Spreads the failures over the second.

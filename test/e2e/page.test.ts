@@ -105,7 +105,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
         await world?.[Symbol.asyncDispose]();
       });
 
-      it('no page is larger than 500 kB', async () => {
+      it('serves no page of 500 kB or more', async () => {
         for (const path of paths) {
           const answer = await fetch(server.url + path);
           const { byteLength } = await answer.arrayBuffer();
@@ -117,15 +117,18 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
         }
       });
 
-      it.each(looks)('axe finds nothing on %s in %s on %o', async (path, colorScheme, viewport) => {
-        await opened.page.emulateMedia({ colorScheme });
-        await opened.page.setViewportSize(viewport);
-        await opened.visit(server.url + path);
+      it.each(looks)(
+        'has no axe violations on %s in %s mode on %o',
+        async (path, colorScheme, viewport) => {
+          await opened.page.emulateMedia({ colorScheme });
+          await opened.page.setViewportSize(viewport);
+          await opened.visit(server.url + path);
 
-        expect(await axeViolations(opened.page)).toEqual([]);
-      });
+          expect(await axeViolations(opened.page)).toEqual([]);
+        },
+      );
 
-      it('nothing sticks out of a phone or goes wrong, also unfolded', async () => {
+      it('fits the width of a phone on every page without errors, also unfolded', async () => {
         await opened.page.setViewportSize(PHONE);
         for (const path of paths) {
           await opened.visit(server.url + path);
@@ -159,7 +162,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
         }
       });
 
-      it('leads from the first page to projects and back', async () => {
+      it('links from the overview to projects and back', async () => {
         await using plain = await openPage(browser, server.url, { javaScriptEnabled: false });
         const { page } = plain;
         const links = page.locator('h3 a');
@@ -184,7 +187,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
     });
     afterAll(() => server?.[Symbol.asyncDispose]());
 
-    it('follows the event stream and keeps focus, scroll and what is unfolded', async () => {
+    it('updates after an event, and keeps focus, scroll position and unfolded details', async () => {
       const stream = stubStream();
       await using opened = await openPage(browser, server.url, { viewport: PHONE }, stream.install);
       const { page } = opened;
@@ -211,7 +214,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       expect(opened.wrong).toEqual([]);
     });
 
-    it('tells a screen reader what has changed, and only that', async () => {
+    it('announces a changed verdict to screen readers, and nothing before', async () => {
       const stream = stubStream();
       await using opened = await openPage(browser, server.url, {}, stream.install);
       const { page } = opened;
@@ -231,7 +234,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       expect(await page.title()).toMatch(/^2 of 6 projects not monitored · \d+ failures/);
     });
 
-    it('refreshes every 30 seconds where there is no stream', async () => {
+    it('refreshes every 30 seconds if there is no event stream', async () => {
       await using opened = await openPage(browser, server.url, {}, async (page) => {
         await page.clock.install();
         await page.route('**/api/v1/events', (route) => route.fulfill({ status: 404, body: '' }));
@@ -247,7 +250,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       await expect.poll(() => asOf.innerText(), SLOW).not.toBe(before);
     });
 
-    it('says so when evalwatch does not answer, and when it does again', async () => {
+    it('keeps its content and says that evalwatch does not answer, until it answers again', async () => {
       await using opened = await openPage(browser, server.url, {}, async (page) => {
         await page.clock.install();
         await page.route('**/api/v1/events', (route) => route.abort());
@@ -268,7 +271,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       await expect.poll(() => live.innerText(), SLOW).toBe('Updated every 30 s');
     });
 
-    it('leaves alone who has marked a text', async () => {
+    it('keeps a text selection when an event arrives', async () => {
       const stream = stubStream();
       await using opened = await openPage(browser, server.url, {}, stream.install);
       const { page } = opened;
@@ -283,7 +286,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       expect(await page.evaluate('getSelection().toString()')).toBe(marked);
     });
 
-    it('is walked by keyboard from the skip link to the end, each stop seen', async () => {
+    it('can be used by keyboard from the skip link to the end, with a visible focus', async () => {
       await using opened = await openPage(browser, server.url, { viewport: PHONE });
       const { page } = opened;
       await page.keyboard.press('Tab');
@@ -306,7 +309,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
     });
   });
 
-  it('shows a failure of a running daemon without being asked again', async () => {
+  it('shows a new failure of a running daemon without a reload', async () => {
     await using service = await startAlpha();
     service.set({ quiet: 'RUNNING' });
     await using place = await workspace(service.url);
@@ -331,7 +334,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
     expect(await axeViolations(page)).toEqual([]);
   });
 
-  it('polls a project by its button, and returns to its page', async () => {
+  it('polls a project with the "Poll now" button, and returns to the project page', async () => {
     await using service = await startAlpha();
     service.set({ quiet: 'RUNNING' });
     const yearly = { schedule: '0 0 1 1 *', web: { enable_lifecycle: true } };

@@ -24,7 +24,7 @@ const TLS = `tls_server_config:
 `;
 
 describe.runIf(runs)('Prometheus', { timeout: 300_000 }, () => {
-  it('scrapes by TLS with a client certificate and a login, over a renewal, until its user is removed', async () => {
+  it('scrapes with mutual TLS and a login, across a certificate renewal, until its user is removed', async () => {
     if (prometheus === undefined) throw new Error('Prometheus is not installed');
     await using service = await startAlpha();
     const listen = `127.0.0.1:${await freePort()}`;

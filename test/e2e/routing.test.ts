@@ -58,10 +58,10 @@ const toTeam = (team: string) => (severity: string) =>
   severity === 'critical' ? `${team}-pager` : `${team}-chat`;
 
 describe.runIf(alertmanager !== '' || process.env['CI'] === 'true')(
-  'Alertmanager',
+  'Alertmanager with the shipped configuration',
   { timeout: 300_000 },
   () => {
-    it('sends alerts of three teams and of nobody each to its own receiver only', async () => {
+    it('routes alerts of three teams, and alerts without a team route, only to their own receivers', async () => {
       await using manager = await startWith((text) => withTeams(text, TEAMS));
       const posted = [undefined, 'without-a-route', ...TEAMS].map(alertsOf);
       const [ofNobody = [], ofOther = [], ...ofTeams] = posted;
@@ -78,7 +78,7 @@ describe.runIf(alertmanager !== '' || process.env['CI'] === 'true')(
       expect(await manager.routed()).toEqual([...expected, watchdog].toSorted());
     });
 
-    it('sends all alerts to the same receivers where nobody has changed its configuration', async () => {
+    it('routes every alert by its severity if no team has a route', async () => {
       await using manager = await startWith((text) => text);
       const posted = [...alertsOf('search'), ...alertsOf(undefined), ...ofEvalwatch];
       const expected = sentTo(toEverybody, posted).toSorted();
@@ -92,14 +92,14 @@ describe.runIf(alertmanager !== '' || process.env['CI'] === 'true')(
       expect(await manager.routed()).toEqual([...all, watchdog].toSorted());
     });
 
-    it('loses no alert of a team whose severity is unheard of', async () => {
+    it('routes an alert with an unknown severity to the chat of its team', async () => {
       await using manager = await startWith((text) => withTeams(text, TEAMS));
       const alert = { alertname: 'EvalwatchUnheardOf', team: 'ads', severity: 'page' };
       await manager.post([alert]);
       await expect.poll(() => manager.pages(), PATIENCE).toEqual([sentence('ads-chat', alert)]);
     });
 
-    it('repeats the watchdog for a dead man’s switch, even if evalwatch is absent', async () => {
+    it('repeats the watchdog alert, even while EvalwatchAbsent suppresses the other alerts', async () => {
       await using manager = await startWith((text) => withWatchdog(withTeams(text, TEAMS)));
       const held = alertsOf('search');
       await manager.post([ABSENT]);
@@ -117,7 +117,7 @@ describe.runIf(alertmanager !== '' || process.env['CI'] === 'true')(
       );
     });
 
-    it('tells a team of what affects all, as docs/alerting.md shows', async () => {
+    it('also notifies a team of an alert about all projects with the routes in docs/alerting.md', async () => {
       const [, example = ''] =
         /```yaml\n(- receiver: [\s\S]*?)```/.exec(await readFile(DOCUMENT, 'utf8')) ?? [];
       const routes = example.replaceAll(/^/gm, '    ').trimEnd();
@@ -138,7 +138,7 @@ describe.runIf(alertmanager !== '' || process.env['CI'] === 'true')(
         );
     });
 
-    it('holds back an alert of a team for its cause, in the same project only', async () => {
+    it('suppresses an alert of a team if its cause fires for the same project', async () => {
       await using manager = await startWith((text) => withTeams(text, TEAMS));
       const cause = { alertname: 'EvalwatchAuthFailing', severity: 'critical', team: 'ads' };
       const result = { alertname: 'EvalwatchProjectPollFailing', severity: 'warning', team: 'ads' };
@@ -168,7 +168,7 @@ interface Route {
   readonly routes?: readonly Route[];
 }
 
-it('alerts of a team are as urgent as those of everybody', async () => {
+it('team routes have the same group_wait and repeat_interval as the default routes', async () => {
   const file = join(import.meta.dirname, '../../config/alertmanager/alertmanager.yml');
   const { route } = parse(withTeams(await readFile(file, 'utf8'), TEAMS)) as { route: Route };
   const urgency = (routes: readonly Route[] = []) => {

@@ -11,8 +11,8 @@ const PROJECTS = Array.from({ length: 25 }, (_, index) => `project-${index}`);
 // In CI a missing program fails the tests instead of skipping them.
 const runs = (prometheus !== '' && alertmanager !== '') || process.env['CI'] === 'true';
 
-describe.runIf(runs)('a service that nobody reaches', { timeout: 240_000 }, () => {
-  it('is one page for 25 projects, and one more when it is back', async () => {
+describe.runIf(runs)('an unreachable evaluation service', { timeout: 240_000 }, () => {
+  it('causes one notification for 25 projects, and one more when it is reachable again', async () => {
     await using stack = await startAlerting({ prometheus, alertmanager }, PROJECTS);
     stack.breakConnections();
     const page = await stack.webhook.page('firing', 'EvalwatchServiceFailing');

@@ -6,7 +6,7 @@ const project = (id: string, options: object = {}) => ({ id, key: { file: '/key'
 const config = (projects: readonly object[], options: object = {}) =>
   ({ service: {}, web: {}, log: {}, jitterMs: 0, projects, ...options }) as unknown as Config;
 
-it('names added, removed and changed projects', () => {
+it('findChanges returns added, removed and changed projects', () => {
   const before = config([project('same'), project('gone'), project('moved', { team: 'a' })]);
   const after = config([project('moved', { team: 'b' }), project('same'), project('new')]);
 
@@ -19,7 +19,7 @@ it('names added, removed and changed projects', () => {
   });
 });
 
-it('names other changed options as in the file, without their values', () => {
+it('findChanges returns other changed options by their name in the file, without values', () => {
   const before = config([], { service: { proxyUrl: 'http://user:one@proxy' } });
   const after = config([project('p', { key: { env: 'KEY', value: 'secret' } })], {
     service: { proxyUrl: 'http://user:two@proxy' },
@@ -35,7 +35,7 @@ it('names other changed options as in the file, without their values', () => {
   expect(JSON.stringify(changes)).not.toMatch(/secret|one|two/);
 });
 
-it('lists at most 20 ids of each kind and counts the others', () => {
+it('findChanges returns at most 20 ids of each kind, and the number of the others', () => {
   const many = Array.from({ length: 1000 }, (_, index) => project(`p${index}`));
 
   const { added, omitted } = findChanges(config([]), config(many));
@@ -44,7 +44,7 @@ it('lists at most 20 ids of each kind and counts the others', () => {
   expect(omitted).toBe(980);
 });
 
-it('counts prompt_url to the section in which it stands', () => {
+it('findChanges reports a changed prompt_url as a change of the section service', () => {
   const after = config([], { promptUrl: 'https://eval.example.com/{prompt_id}' });
   expect(findChanges(config([]), after).sections).toEqual(['service']);
 });

@@ -49,7 +49,7 @@ async function watched() {
   };
 }
 
-it('reloads a new content once, after two looks at it', async () => {
+it('new content is reloaded once, after two checks have found it', async () => {
   const { write, looks } = await watched();
   expect(await looks(3)).toBe(0);
   await write('second');
@@ -58,7 +58,7 @@ it('reloads a new content once, after two looks at it', async () => {
   expect(await looks(5)).toBe(1);
 });
 
-it('waits while somebody writes', async () => {
+it('content that changes at every check is not reloaded', async () => {
   const { write, looks } = await watched();
   for (const part of ['f', 'fi', 'fir', 'firs']) {
     await write(part);
@@ -68,7 +68,7 @@ it('waits while somebody writes', async () => {
   expect(await looks(5)).toBe(0);
 });
 
-it('does not apply what changes while it is read', async () => {
+it('content that changes again before it is loaded is not reloaded', async () => {
   const { write, looks, whileItIsRead } = await watched();
   await write('half');
   whileItIsRead(() => write('whole'));
@@ -76,7 +76,7 @@ it('does not apply what changes while it is read', async () => {
   expect(await looks(1)).toBe(1);
 });
 
-it('waits longer for a file that is missing', async () => {
+it('a missing file is reloaded only after five checks', async () => {
   const { file, write, looks, turnsBad } = await watched();
   await rm(file);
   expect(await looks(4)).toBe(0);
@@ -88,7 +88,7 @@ it('waits longer for a file that is missing', async () => {
   expect(await looks(5)).toBe(1);
 });
 
-it('repeats a failed reload after a minute, and at once for another content', async () => {
+it('a failed reload is repeated after a minute, or without a delay for other content', async () => {
   const { write, looks, passes, turnsBad } = await watched();
   turnsBad(true);
   await write('bad');
@@ -104,14 +104,14 @@ it('repeats a failed reload after a minute, and at once for another content', as
   expect(await looks(1)).toBe(3);
 });
 
-it('does not apply again what another reload applies meanwhile', async () => {
+it('content that another reload applies meanwhile is not reloaded again', async () => {
   const { write, looks, whileItIsRead, reloadedElsewhere } = await watched();
   await write('second');
   whileItIsRead(async () => reloadedElsewhere('second'));
   expect(await looks(5)).toBe(0);
 });
 
-it('leaves a content that another reload has applied, and repeats one that failed', async () => {
+it('content that another reload has applied is skipped, and is reloaded if that one failed', async () => {
   const { write, looks, reloadedElsewhere, failedElsewhere } = await watched();
   await write('second');
   reloadedElsewhere('second');

@@ -23,7 +23,7 @@ it('a scrape does not wait longer than allowed', async () => {
   expect(await text(render())).toBe('metrics');
 });
 
-it('a bug in the learning is not hidden', async () => {
+it('a scrape fails if learning the limits fails', async () => {
   const bug = Promise.reject(new Error('bug'));
   const render = afterLearning(() => pieces('metrics'), bug, HOUR_MS);
   await expect(text(render())).rejects.toThrow('bug');

@@ -24,7 +24,7 @@ function setUp(mounts: Readonly<Record<string, string>>) {
   };
 }
 
-it('says once which files are mounts of their own', async () => {
+it('single-file mounts are logged once', async () => {
   const { files, said } = setUp({ '/': '/', [CONFIG]: '/srv/my.yaml', '/run/secrets': '/srv' });
   expect(files.hasAny()).toBe(false);
   expect(await files.check([CONFIG, KEY])).toEqual([]);
@@ -36,7 +36,7 @@ it('says once which files are mounts of their own', async () => {
 it.each([
   ['deleted', '/srv/my.yaml//deleted'],
   ['moved out of the way', '/srv/my.yaml~'],
-])('says once that one was %s outside', async (_, source) => {
+])('a mounted file that was %s on the host is logged once as replaced', async (_, source) => {
   const { files, mount, said } = setUp({ [CONFIG]: '/srv/my.yaml', [KEY]: '/srv/key' });
   await files.check([CONFIG, KEY]);
   mount({ [CONFIG]: source, [KEY]: '/srv/key' });
@@ -48,7 +48,7 @@ it.each([
   ]);
 });
 
-it('does not take a directory that was renamed outside for a file that was replaced, and says so once', async () => {
+it('a mounted file whose directory was renamed on the host is logged once as moved', async () => {
   const { files, mount, said } = setUp({ [CONFIG]: '/srv/my.yaml' });
   await files.check([CONFIG]);
   mount({ [CONFIG]: '/srv-2/my.yaml' });
@@ -63,7 +63,7 @@ it('does not take a directory that was renamed outside for a file that was repla
   expect(said()).toEqual([['config.file_replaced', CONFIG]]);
 });
 
-it('says nothing where directories are mounted', async () => {
+it('mounted directories are not logged', async () => {
   const { files, said } = setUp({ '/etc/evalwatch': '/srv', '/run/secrets': '/srv' });
   expect(await files.check([CONFIG, KEY])).toEqual([]);
   expect(files.hasAny()).toBe(false);

@@ -41,7 +41,7 @@ function setUp({
   return { pollNow: createPollNow(options), poll, clock: options.clock };
 }
 
-it('polls one project, or all that this worker owns', async () => {
+it('a request polls one project, or all that this worker owns', async () => {
   const { pollNow } = setUp({ ids: ['a', 'b', 'c'], owned: ['a', 'b'] });
   expect(await pollNow('a')).toEqual({ polled: [finished('a')], pending: 0 });
   expect(await pollNow(undefined)).toEqual({ polled: [finished('a'), finished('b')], pending: 0 });
@@ -66,13 +66,13 @@ it.each([
     'elsewhere',
     'was not polled',
   ],
-] as const)('refuses %s', async (_, project, changes, refusal, words) => {
+] as const)('a request is refused for %s', async (_, project, changes, refusal, words) => {
   const { pollNow } = setUp(changes);
   const error = expect.stringContaining(words) as unknown;
   expect(await pollNow(project)).toEqual({ refusal, error });
 });
 
-it('answers while polls last, and refuses more than 8 single ones and a second one of all', async () => {
+it('a request returns while its polls run; a 9th single one and a second one of all are refused', async () => {
   const release = Promise.withResolvers<undefined>();
   const ids = Array.from({ length: 9 }, (_, index) => `p${index}`);
   const { pollNow, poll } = setUp({ ids, pollNow: () => release.promise });
@@ -90,7 +90,7 @@ it('answers while polls last, and refuses more than 8 single ones and a second o
   );
 });
 
-it('does not poll again what the schedule has polled since the request', async () => {
+it('a request skips projects that the schedule has polled since', async () => {
   const { pollNow, poll } = setUp({ lastPollAt: () => Number.MAX_SAFE_INTEGER });
   expect(await pollNow(undefined)).toEqual({ polled: [], pending: 0 });
   expect(poll).not.toHaveBeenCalled();

@@ -28,13 +28,13 @@ function reloadThatThrows(error: unknown) {
 it.each([
   new StoreError('io', 'the disk is gone'),
   new ConfigError('invalid', [{ file: 'f', line: 1, column: 2, message: 'no' }]),
-])('a reload that is refused says why: %s', async (error) => {
+])('a failed reload returns and logs its reason: %s', async (error) => {
   const { reload, lines, bugs, results } = reloadThatThrows(error);
   expect(await reload.run()).toEqual({ ok: false, reasons: [error.message] });
   expect([lines, bugs, results]).toEqual([['config.reload_failed'], [], [false]]);
 });
 
-it('a bug in a reload is not told as a refusal: half of it may be in force', async () => {
+it('an unexpected error in a reload is rethrown, not logged as a failed reload', async () => {
   const bug = new TypeError('a bug');
   const { reload, lines, bugs } = reloadThatThrows(bug);
   await expect(reload.run()).rejects.toBe(bug);

@@ -48,7 +48,7 @@ function setUp(owned = new Set(['p']), projectIds = ['p', 'other']) {
   return { scheduling, polls, events, emit, changeOwnership };
 }
 
-it('a scheduled run that comes due during a requested poll starts after it, and is not skipped', async () => {
+it('a scheduled run that comes due during a requested poll starts after it', async () => {
   const { scheduling, polls, events } = setUp();
   const requested = scheduling.pollNow('p');
   await vi.advanceTimersByTimeAsync(11_000);
@@ -64,7 +64,7 @@ it('a scheduled run that comes due during a requested poll starts after it, and 
   scheduling.stop();
 });
 
-it('a project is polled on request once at a time, and not after the stop', async () => {
+it('a project has at most one requested poll at a time, and none after the stop', async () => {
   const { scheduling, polls } = setUp();
   const requested = scheduling.pollNow('p');
   expect(scheduling.isPolling('p')).toBe(true);
@@ -85,7 +85,7 @@ it('a project is polled on request once at a time, and not after the stop', asyn
   expect(polls.length).toBe(1);
 });
 
-it('schedules what is taken and unschedules what is dropped, without a look at the others', async () => {
+it('an ownership change updates the schedules of the named projects, or of all if it names none', async () => {
   const owned = new Set<string>();
   const { scheduling, polls, changeOwnership } = setUp(owned);
   owned.add('p').add('other');
@@ -103,7 +103,7 @@ it('schedules what is taken and unschedules what is dropped, without a look at t
   scheduling.stop();
 });
 
-describe('of more than a thousand healthy projects that are due', () => {
+describe('a schedule with more than 1000 healthy projects that are due', () => {
   const healthy = Array.from({ length: 1003 }, (_, index) => `p${index}`);
   const all = [...healthy, 'failing'];
   const dueSetUp = async () => {
@@ -112,13 +112,13 @@ describe('of more than a thousand healthy projects that are due', () => {
     return { ...set, begun: () => set.polls.map(({ id }) => id) };
   };
 
-  it('a thousand polls begin, in order, and those of failing projects', async () => {
+  it('begins the polls of the first 1000, and those of failing projects', async () => {
     const { scheduling, begun } = await dueSetUp();
     expect(begun().toSorted()).toEqual([...healthy.slice(0, 1000), 'failing'].toSorted());
     scheduling.stop();
   });
 
-  it('the next poll begins when one sends its first request, or ends without', async () => {
+  it('begins the next poll when one sends its first request, or ends without one', async () => {
     const { scheduling, polls, events, emit, begun } = await dueSetUp();
     emit({ type: 'scheduler.started_poll', project: 'p7', lagMs: 0 });
     await vi.advanceTimersByTimeAsync(0);
@@ -136,7 +136,7 @@ describe('of more than a thousand healthy projects that are due', () => {
     scheduling.stop();
   });
 
-  it('those that have not begun never do after the stop', async () => {
+  it('begins no further poll after the stop', async () => {
     const { scheduling, polls, begun } = await dueSetUp();
     scheduling.stop();
     for (const { resolve } of polls) resolve(undefined);

@@ -48,7 +48,7 @@ function setUp() {
   };
 }
 
-it('repeats READY=1 until systemd-notify has succeeded, also without a watchdog', async () => {
+it('READY=1 is repeated until systemd-notify succeeds, also without a watchdog', async () => {
   using world = setUp();
   world.systemd.ready();
   await world.called(2);
@@ -65,7 +65,7 @@ it('repeats READY=1 until systemd-notify has succeeded, also without a watchdog'
   expect(world.warnings).toHaveLength(1);
 });
 
-it('does not repeat READY=1 once the daemon stops', async () => {
+it('READY=1 is not repeated once the daemon stops', async () => {
   using world = setUp();
   world.systemd.ready();
   world.systemd.stopping();

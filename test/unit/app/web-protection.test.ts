@@ -56,8 +56,8 @@ async function open(text: string) {
 
 const TLS = 'tls_server_config: { cert_file: server.crt, key_file: server.key }\n';
 
-describe('a web configuration at run time', () => {
-  it('is the same object until it changes', async () => {
+describe('the web configuration at run time', () => {
+  it('stays the same object until its content changes, comments aside', async () => {
     const { protection, write, lines } = await open(TLS);
     expect(await protection.now()).toBe(protection.first);
     await write(`# another comment\n${TLS}`);
@@ -65,7 +65,7 @@ describe('a web configuration at run time', () => {
     expect(lines).toEqual([]);
   });
 
-  it('changes with its file, however often it is asked at the same time', async () => {
+  it('follows its file, with one reload for 50 concurrent reads', async () => {
     const { protection, write, users, lines } = await open(ALICE);
     expect(await users()).toEqual(['alice']);
     await write(BOB);
@@ -75,7 +75,7 @@ describe('a web configuration at run time', () => {
     expect(lines).toEqual([{ level: 'info', event: 'web_config.reloaded' }]);
   });
 
-  it('changes with a certificate that is renewed', async () => {
+  it('follows a renewed certificate', async () => {
     const { protection, directory, authority } = await open(TLS);
     const before = (await protection.now())?.tls?.context.cert;
     const { cert } = makeCertificate(directory, 'server', authority);
@@ -83,7 +83,7 @@ describe('a web configuration at run time', () => {
     expect((await protection.now())?.tls?.context.cert).toBe(cert);
   });
 
-  it('changes when a symbolic link is swapped, as Kubernetes does', async () => {
+  it('follows a swapped symbolic link, as in a Kubernetes volume', async () => {
     const { file, directory, users } = await open(ALICE);
     for (const [version, text] of [
       ['..v1', ALICE],
@@ -101,7 +101,7 @@ describe('a web configuration at run time', () => {
     expect(await users()).toEqual(['bob']);
   });
 
-  it('that is broken leaves the last good one for a quarter of an hour, then nobody may enter', async () => {
+  it('keeps its last valid version for 15 minutes while the file is broken, then denies access', async () => {
     const { write, users, pass, lines, results } = await open(ALICE);
     expect(await users()).toEqual(['alice']);
     await write(BROKEN);
@@ -122,7 +122,7 @@ describe('a web configuration at run time', () => {
     expect(results).toEqual([false, true]);
   });
 
-  it('is good again when what it names has come', async () => {
+  it('recovers from a certificate that does not exist, and from a missing file', async () => {
     const { write, directory, users, results } = await open(ALICE);
     await write(`${ALICE}tls_server_config: { cert_file: a.crt, key_file: a.key }\n`);
     await users();
@@ -146,7 +146,7 @@ describe('a web configuration at run time', () => {
     ],
     ['all users away', TLS + ALICE, TLS, 'basic_auth_users cannot become empty'],
     ['everything away', ALICE, '', 'has no effect'],
-  ])('does not take %s', async (_, before, after, reason) => {
+  ])('rejects this change at run time: %s', async (_, before, after, reason) => {
     const { protection, write } = await open(before);
     const first = await protection.now();
     await write(after);
@@ -154,7 +154,7 @@ describe('a web configuration at run time', () => {
     expect(await protection.now()).toBe(first);
   });
 
-  it('may take a first user', async () => {
+  it('accepts a first user', async () => {
     const { protection, write, users } = await open(TLS);
     await write(TLS + ALICE);
     await protection.reload();
@@ -162,6 +162,6 @@ describe('a web configuration at run time', () => {
   });
 });
 
-it('that cannot be used does not open', async () => {
+it('an invalid web configuration cannot be opened', async () => {
   await expect(open(BROKEN)).rejects.toThrow('not valid YAML');
 });

@@ -55,7 +55,7 @@ async function startSharing({ takesAll }: { readonly takesAll: boolean }) {
   return { sharing, onChange, join, failing, pendingFailures };
 }
 
-it('reports each lost project in the turn in which it is lost', async () => {
+it('a commit refused for its epoch drops the project at once, one refused for its version does not', async () => {
   const { sharing, onChange } = await startSharing({ takesAll: false });
   const taken = onChange.mock.calls.flatMap(([change]) => change.taken);
   expect(taken.map(({ project }) => project).toSorted()).toEqual(PROJECTS.toSorted());
@@ -80,7 +80,7 @@ it('reports each lost project in the turn in which it is lost', async () => {
   await sharing.worker.stop();
 });
 
-it('gathers the changes of a turn into one call in the next', async () => {
+it('gatherChanges merges the changes of one event loop turn into one call in the next', async () => {
   const listener = vi.fn<(changed: readonly string[] | undefined) => void>();
   const gather = gatherChanges(listener);
   const taken = (project: string) => ({ project }) as OwnershipChange['taken'][number];
@@ -96,7 +96,7 @@ it('gathers the changes of a turn into one call in the next', async () => {
   expect(listener.mock.calls).toEqual([[['a', 'b', 'c']], [undefined], [['e']]]);
 });
 
-it('keeps a project of which a commit is refused that was made before it owned it', async () => {
+it('a refused commit from an earlier ownership does not drop the project', async () => {
   const { sharing } = await startSharing({ takesAll: false });
   sharing.observe({
     type: 'store.commit_refused',
@@ -111,13 +111,13 @@ it('keeps a project of which a commit is refused that was made before it owned i
 it.each([
   ['shows the others which configuration it has', false, /^[0-9a-f]{16}$/],
   ['counts for no share of theirs if it takes whatever is free', true, /^$/],
-] as const)('%s', async (_, takesAll, digest) => {
+] as const)('by its configuration digest, a worker %s', async (_, takesAll, digest) => {
   const { sharing, join } = await startSharing({ takesAll });
   expect(join.mock.calls[0]?.[0].configDigest).toMatch(digest);
   await sharing.worker.stop();
 });
 
-it('takes failures of projects that it has a key for, and of those that nobody has', async () => {
+it('pending failures are limited to projects configured here and to removed ones', async () => {
   const { sharing, failing, pendingFailures } = await startSharing({ takesAll: false });
   const query = { dueAt: 1, limitPerProject: 2 };
   const theirs = { project: 'theirs', removed: false };

@@ -42,19 +42,19 @@ const workload: Workload = {
   etag: false,
 };
 
-describe.each(['identity', 'gzip'] as const)('over %s', (encoding) => {
+describe.each(['identity', 'gzip'] as const)('contenders with %s bodies', (encoding) => {
   it.each([
     ['download', { bytes: total(lastBodies.map(({ length }) => length)) }],
     ['parse', { prompts: PROJECTS * PROMPTS }],
     ['evalwatch', { prompts: PROJECTS * PROMPTS, transitions: PROJECTS * 2, unchanged: 0 }],
     ['node', { prompts: PROJECTS * PROMPTS, changed: PROJECTS * 2 }],
-  ] as const)('%s comes to what is in the bodies', async (contender, outcome) => {
+  ] as const)('%s returns the right outcome for its bodies', async (contender, outcome) => {
     await using service = await startBenchService({ ...workload, encoding });
     await using directory = await temporaryDirectory();
     expect(await pollThrough(contender, service, directory.path)).toStrictEqual(outcome);
   });
 
-  it('sha256 has the digest of the plain body', async () => {
+  it('sha256 returns the digest of the decoded body', async () => {
     await using service = await startBenchService({ ...workload, projects: 1, encoding });
     await using directory = await temporaryDirectory();
     const digest = createHash('sha256')
@@ -64,7 +64,7 @@ describe.each(['identity', 'gzip'] as const)('over %s', (encoding) => {
   });
 });
 
-it('not modified is told so from the second request on, and evalwatch too', async () => {
+it('"not modified" and evalwatch count every unchanged listing', async () => {
   await using service = await startBenchService({ ...workload, versions: 1, etag: true });
   await using directory = await temporaryDirectory();
   const bare = await pollThrough('not modified', service, directory.path);
@@ -80,7 +80,7 @@ const PEERS = 'SELECT project, id, status FROM prompt';
 it.each([
   ['evalwatch', 'evalwatch.db', DAEMONS],
   ['node', 'peer.db', PEERS],
-])('%s has stored what the service showed last', async (contender, file, query) => {
+])('%s stores the last listing of each project', async (contender, file, query) => {
   await using service = await startBenchService(workload);
   await using directory = await temporaryDirectory();
   await pollThrough(contender as keyof typeof NODE_CONTENDERS, service, directory.path);
@@ -97,15 +97,18 @@ it('insert has stored the first listing', async () => {
   expect(rows).toStrictEqual(wanted);
 });
 
-it.skipIf(python === undefined)('python has stored and counted the same', async () => {
-  await using service = await startBenchService(workload);
-  await using directory = await temporaryDirectory();
-  const { outcome } = await runContender(task('python', service, directory.path));
-  expect(outcome).toStrictEqual({ prompts: PROJECTS * PROMPTS, changed: PROJECTS * 2 });
-  expect(rowsIn(join(directory.path, 'peer.db'), PEERS)).toStrictEqual(lastRows);
-});
+it.skipIf(python === undefined)(
+  'python stores the last listings and counts their changes',
+  async () => {
+    await using service = await startBenchService(workload);
+    await using directory = await temporaryDirectory();
+    const { outcome } = await runContender(task('python', service, directory.path));
+    expect(outcome).toStrictEqual({ prompts: PROJECTS * PROMPTS, changed: PROJECTS * 2 });
+    expect(rowsIn(join(directory.path, 'peer.db'), PEERS)).toStrictEqual(lastRows);
+  },
+);
 
-it('a process of its own comes to the same, and measures it', async () => {
+it('runContender returns the same outcome from a process of its own, with measurements', async () => {
   await using service = await startBenchService(workload);
   await using directory = await temporaryDirectory();
   const sample = await runContender(task('evalwatch', service, directory.path));
@@ -115,7 +118,7 @@ it('a process of its own comes to the same, and measures it', async () => {
   }
 });
 
-it('what is joined is as large as a scrape', async () => {
+it('join renders about as many bytes as a scrape of evalwatch', async () => {
   await using service = await startBenchService(workload);
   await using scraped = await temporaryDirectory();
   await using joined = await temporaryDirectory();

@@ -19,7 +19,7 @@ describe('statistics', () => {
     ['in proportion', (x: number) => 5 * x, 1],
     ['with the square', (x: number) => 0.1 * x * x, 2],
     ['not at all', () => 7, 0],
-  ])('tells what grows %s', (_, cost, exponent) => {
+  ])('growth returns the exponent of a cost that grows %s', (_, cost, exponent) => {
     const points = [10, 100, 1000].map((x) => [x, cost(x)] as const);
     expect(growth(points)).toBeCloseTo(exponent, 10);
   });
@@ -57,7 +57,7 @@ const machine = {
   load: 0.1,
 };
 
-it('judges what was measured by the goals, and says nothing of what was not', () => {
+it('verdictsOn compares the figures with the goals, and skips goals without figures', () => {
   expect(verdictsOn(result('changed', 1000, 40))).toStrictEqual([
     { met: true, what: 'CPU', reached: '0.40 × parse', goal: '≤ 0.50 × parse' },
     { met: false, what: 'longest block', reached: '51.0 ms', goal: '≤ 50.0 ms' },
@@ -65,7 +65,7 @@ it('judges what was measured by the goals, and says nothing of what was not', ()
   ]);
 });
 
-it('prints the goals beside the figures', () => {
+it('tableOf prints the figures and the missed goals', () => {
   const table = tableOf(result('changed', 1000, 60));
   expect(table).toContain('changed: the title of changed; 1,000 prompts');
   expect(table).toMatch(/evalwatch +60\.0 +90\.0 +51\.0/);
@@ -86,7 +86,7 @@ describe('the document', () => {
   const now: Report = { machine, runs: 3, results };
   const before: Report = { machine, runs: 3, results: [result('changed', 100_000, 4000)] };
 
-  it('has the largest size beside the goal, before and now', async () => {
+  it('compares the largest size with its goal, before and now', async () => {
     const text = await documentOf(now, before);
     expect(text).toContain(
       '| `changed`: the title of changed; 100,000 prompts | CPU | ≤ 0.50 × parse | 40.0 × parse | **10.0 × parse, missed** |',
@@ -95,7 +95,7 @@ describe('the document', () => {
     expect(text).not.toMatch(/\{\{|undefined|NaN/);
   });
 
-  it('has plots with a line for each contender, in both themes', () => {
+  it('has a plot with a line of evalwatch for each row, in both themes', () => {
     const svg = plotByPrompts(now);
     expect(svg.match(/<g class="line evalwatch"><path d="M[\d.]+ [\d.]+L/g)).toHaveLength(3);
     expect(svg).toContain('prefers-color-scheme:dark');
@@ -104,7 +104,7 @@ describe('the document', () => {
 });
 
 describe('the command line', () => {
-  it('measures everything unless it is told what', () => {
+  it('selects every row and size by default, or those that it names', () => {
     const { rows, sizes, runs } = readOptions([]);
     expect(rows).toContain('memory');
     expect(sizes).toStrictEqual([1000, 10_000, 100_000]);

@@ -6,7 +6,7 @@ const versions = [...listingBodies(7, { prompts: PROMPTS, versions: 3 })].map(
   (body) => JSON.parse(body.toString()) as Readonly<Record<string, string>>[],
 );
 
-it('has items of 350 to 600 bytes, each with an id of its own', () => {
+it('a listing has items of 350 to 600 bytes with unique ids', () => {
   const [first = []] = versions;
   const sizes = first.map((item) => JSON.stringify(item).length);
   expect(Math.min(...sizes)).toBeGreaterThanOrEqual(350);
@@ -14,7 +14,7 @@ it('has items of 350 to 600 bytes, each with an id of its own', () => {
   expect(new Set(first.map(({ id }) => id)).size).toBe(PROMPTS);
 });
 
-it('moves one prompt in a hundred from version to version, and nothing else', () => {
+it('two versions of a listing differ in the status of one prompt in a hundred only', () => {
   for (const [index, items] of versions.slice(1).entries()) {
     const before = versions[index] ?? [];
     const changed = items.filter(({ status }, place) => status !== before[place]?.['status']);
@@ -24,7 +24,7 @@ it('moves one prompt in a hundred from version to version, and nothing else', ()
   }
 });
 
-it('is the same for the same project, and another one for another', () => {
+it('listings are the same for the same project, and differ between projects', () => {
   const of = (project: number) => [...listingBodies(project, { prompts: 3, versions: 2 })];
   expect(of(1)).toStrictEqual(of(1));
   expect(of(1)).not.toStrictEqual(of(2));

@@ -7,6 +7,6 @@ it.each([
   ['https://evaluation.example.com', false],
   ['https://example.com/v2/evaluation', false],
   ['https://example.com/env2', false],
-])('the base address %s is warned of: %s', (baseUrl, isWarned) => {
+])('base_url %s ends in the API version and causes a warning: %s', (baseUrl, isWarned) => {
   expect(addressWarnings(baseUrl)).toHaveLength(isWarned ? 1 : 0);
 });

@@ -7,7 +7,7 @@ import { commandLine, evalwatch } from '../../support/command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 
 describe('check', () => {
-  it('prints each project with its next 5 runs in local time', async () => {
+  it('prints the next 5 runs of each project in its time zone', async () => {
     const config = writeConfiguration(temporaryDirectory(), [
       { id: 'nightly', schedule: '0 3 * * *', timezone: 'Asia/Kolkata' },
       { id: 'often', schedule: '*/10 * * * * *' },
@@ -26,7 +26,7 @@ describe('check', () => {
     expect(lines[11]).toBe('');
   });
 
-  it('prints what is expected of each project, as configured', async () => {
+  it('prints the team and the configured expectations of each project', async () => {
     const projects = [
       { id: 'plain' },
       { id: 'own', team: 'search', expect: { max_running: '90m', max_failure_ratio: 0.05 } },
@@ -70,7 +70,7 @@ describe('check', () => {
 
   const bad = 'service: {base_url: https://x.example, api_key_file: key}\nprojects:\n  - idd: a\n';
 
-  it('shows every fault of a bad file with its place', async () => {
+  it('prints every error of an invalid file with its line and column', async () => {
     const file = join(temporaryDirectory(), 'bad.yaml');
     writeFileSync(file, bad);
     const { code, stdout, stderr } = await commandLine(['check', '--config', file]);
@@ -79,7 +79,7 @@ describe('check', () => {
     expect(stderr.trimEnd().split('\n').length).toBeGreaterThan(1);
   });
 
-  it('shows them as a JSON document too', async () => {
+  it('prints the errors of an invalid file as one JSON document with --json', async () => {
     const file = join(temporaryDirectory(), 'bad.yaml');
     writeFileSync(file, bad);
     const { code, stdout, stderr } = await commandLine(['check', '--config', file, '--json']);
@@ -91,14 +91,14 @@ describe('check', () => {
     });
   });
 
-  it('exits 2 for a file that is not there', async () => {
+  it('exits 2 and names the file if it does not exist', async () => {
     const file = join(temporaryDirectory(), 'nowhere.yaml');
     const { code, stdout, stderr } = await commandLine(['check', '--config', file]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain(file);
   });
 
-  it('finds the file that the environment names, and the one where the user stands', async () => {
+  it('uses EVALWATCH_CONFIG or a relative --config, and otherwise config/evalwatch.yaml', async () => {
     const directory = temporaryDirectory();
     const config = writeConfiguration(directory, [{ id: 'a' }]);
     vi.stubEnv('EVALWATCH_CONFIG', config);
@@ -111,7 +111,7 @@ describe('check', () => {
   });
 });
 
-describe('check warns, and exits 0,', () => {
+describe('check of a valid configuration', () => {
   async function warnings(
     projects: readonly object[],
     more?: object,
@@ -140,31 +140,31 @@ describe('check warns, and exits 0,', () => {
     ],
     ['an unusable key', { api_key_file: 'tiny' }, /^warning: project "a": .*fewer than 8/],
     ['a short key', { api_key_file: 'short' }, /^warning: project "a": .*fewer than 16/],
-  ])('of %s', async (_, key, warning) => {
+  ])('warns about %s and exits 0', async (_, key, warning) => {
     const stderr = await warnings([{ id: 'a', ...key }]);
     expect(stderr).toMatch(warning);
     expect(stderr).not.toMatch(/secret-of|tiny-7c/);
   });
 
-  it('of a base_url with the version that evalwatch adds', async () => {
+  it('warns about a base_url that ends in the version that evalwatch adds', async () => {
     const service = { base_url: 'https://evaluation.example.com/v2/' };
     expect(await warnings([{ id: 'a' }], { service })).toMatch(
       /^warning: service\.base_url ends in \/v2.* https:\/\/evaluation\.example\.com\/v2\/v2\/projects\/…; remove /,
     );
   });
 
-  it('once of a key that several projects use', async () => {
+  it('warns once about a missing key that several projects use', async () => {
     const stderr = await warnings([{ id: 'a' }, { id: 'b' }, { id: 'c' }], {
       service: { api_key_file: 'missing' },
     });
     expect(stderr).toMatch(/^warning: project "a" and 2 more: [^\n]+\n$/);
   });
 
-  it('never with the name of a variable that might be the key', async () => {
+  it('prints no variable name that could be the key itself', async () => {
     expect(await warnings([{ id: 'a', api_key_env: 'sk_live_abcdef' }])).not.toContain('sk_live');
   });
 
-  it('not of a key of 16 characters in the environment', async () => {
+  it('does not warn about a key of 16 characters in a variable', async () => {
     const env = { THE_KEY: 'x'.repeat(16) };
     expect(await warnings([{ id: 'a', api_key_env: 'THE_KEY' }], {}, env)).toBe('');
   });
@@ -180,7 +180,7 @@ describe('check warns, and exits 0,', () => {
     ],
     ['postgres://eva:5ecret/@db/evalwatch', /percent-encode .* in names and passwords$/m],
   ])(
-    'of an address of the database that is none, without any part of it: %s',
+    'warns about an invalid database URL without printing any part of it: %s',
     async (url, warning) => {
       const store = { postgres_url_env: 'DATABASE_URL' };
       const stderr = await warnings([{ id: 'a' }], { store }, { DATABASE_URL: url });
@@ -189,7 +189,7 @@ describe('check warns, and exits 0,', () => {
     },
   );
 
-  it('not of a good one', async () => {
+  it('does not warn about a valid database URL', async () => {
     const store = { postgres_url_env: 'DATABASE_URL' };
     const env = { DATABASE_URL: 'postgres://eva:5ecret@one,two:5433/evalwatch' };
     expect(await warnings([{ id: 'a' }], { store }, env)).toBe('');
@@ -199,14 +199,14 @@ describe('check warns, and exits 0,', () => {
     [undefined, /HEARTBEAT is not set or is empty$/m],
     ['hc-ping.com/5ecret', /HEARTBEAT: the address must be an address that starts with http/],
     ['https://hc-ping.com/5ecret', /^$/],
-  ])('of an address of the heartbeat without any part of it: %s', async (url, warning) => {
+  ])('checks the heartbeat URL without printing any part of it: %s', async (url, warning) => {
     const heartbeat = { url_env: 'HEARTBEAT' };
     const stderr = await warnings([{ id: 'a' }], { heartbeat }, { HEARTBEAT: url });
     expect(stderr).toMatch(warning);
     expect(stderr).not.toMatch(/5ecret|hc-ping/);
   });
 
-  it('of schedules that need more requests than the limit allows', async () => {
+  it('warns about schedules that need more requests per second than the limit', async () => {
     const projects = Array.from({ length: 120 }, (_, index) => ({
       id: `project-${index}`,
       schedule: '*/10 * * * * *',
@@ -235,7 +235,7 @@ describe('check --connect', () => {
     return { check, directory, [Symbol.asyncDispose]: () => simulator.close() };
   }
 
-  it('lists the prompts of each project once, and opens no store', async () => {
+  it('counts the prompts of each project and creates no store', async () => {
     await using place = await setUp();
     const { code, stdout } = await place.check(['alpha', 'beta'], '--json');
     expect(code).toBe(0);
@@ -251,7 +251,7 @@ describe('check --connect', () => {
     expect(readdirSync(place.directory).filter((name) => name.includes('.db'))).toEqual([]);
   });
 
-  it('exits 1 if a project cannot be listed, and says what to do', async () => {
+  it('exits 1 and prints the cause and the fix if a project cannot be listed', async () => {
     await using place = await setUp();
     const { code, stdout, stderr } = await place.check(['alpha', 'gamma']);
     expect(code).toBe(1);

@@ -67,13 +67,13 @@ describe.each(Object.keys(offers).filter((shell) => shell === 'bash' || hasFish)
     expect(await offered(line)).toEqual(words);
   });
 
-  it('completes files where a file is meant', async () => {
+  it('completes file names for --config and for the argument of backup', async () => {
     expect(await offered('evalwatch run --config packag')).toContain('package.json');
     expect(await offered('evalwatch backup packag')).toContain('package.json');
   });
 });
 
-it('zsh takes the script of bash', async () => {
+it('the zsh script loads bashcompinit and contains the bash script', async () => {
   const [bash, zsh] = await Promise.all(
     ['bash', 'zsh'].map((shell) => commandLine(['completion', shell])),
   );
@@ -83,11 +83,11 @@ it('zsh takes the script of bash', async () => {
   expect(zsh?.stdout).toContain(bash?.stdout);
 });
 
-it('another shell is bad usage', async () => {
+it('completion for an unsupported shell exits 2', async () => {
   expect(await commandLine(['completion', 'csh'])).toMatchObject({ code: 2, stdout: '' });
 });
 
-it('every command and option is in docs/commands.md, made from the help texts', async () => {
+it('docs/commands.md contains every option of the fish completion', async () => {
   const { stdout } = await commandLine(['completion', 'fish']);
   const flags = new Set([...stdout.matchAll(/ -l ([a-z-]+)/g)].map(([, name]) => `--${name}`));
   expect(flags.size).toBeGreaterThan(15);

@@ -21,6 +21,6 @@ it.each([
     '\\u001b[2J,\\u009b2J,a\\u202eb,\\udb40\\udc41',
   ],
   [[-5, 'a=b', 'a - b', 'a,-b', 'Ä\u{1F600}'], '-5,a=b,a - b,"a,-b",Ä\u{1F600}'],
-])('%j is one line that no terminal obeys and no spreadsheet runs', (cells, line) => {
+])('%j becomes one CSV line with control characters and formulas escaped', (cells, line) => {
   expect(csvLine(cells)).toBe(`${line}\r\n`);
 });

@@ -30,13 +30,13 @@ function setUp() {
   return { clock, asked, read: createExpectationsReader(store, projects, clock) };
 }
 
-it('reads nothing for prompts that do not wait, and of projects that are not configured', async () => {
+it('the expectations reader reads nothing for finished prompts and unconfigured projects', async () => {
   const { read, asked } = setUp();
   const of = await read([row('done', 'COMPLETED'), row('removed', 'RUNNING')]);
   expect([of('done'), of('removed'), asked]).toEqual([undefined, undefined, []]);
 });
 
-it('reads projects with waiting prompts every 5 minutes, and at once when another one waits', async () => {
+it('the expectations reader reads unfinished projects every 5 minutes, and a new one at once', async () => {
   const { read, asked, clock } = setUp();
   const rows = [row('busy', 'RUNNING'), row('busy', 'PENDING'), row('done', 'FAILED')];
   const of = await read(rows);

@@ -44,7 +44,7 @@ beforeAll(async () => {
 const run = (...args: string[]) => commandLine(['export', ...args, '--config', config]);
 
 describe('export', () => {
-  it('writes every transition once, oldest first, as the rows of the command', async () => {
+  it('writes every transition once, oldest first, with the rows of transitions --json', async () => {
     const { code, stdout, stderr } = await run();
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const rows = stdout
@@ -57,14 +57,14 @@ describe('export', () => {
     expect(rows).toEqual(newestFirst.toReversed());
   });
 
-  it('takes - for stdout', async () => {
+  it('writes to stdout with --output -', async () => {
     expect((await run('--project', '=q', '--output', '-')).stdout).toBe(
       (await run('--project', '=q')).stdout,
     );
     expect(existsSync('-')).toBe(false);
   });
 
-  it('as CSV is for a spreadsheet', async () => {
+  it('writes CSV with quotes doubled and formulas escaped', async () => {
     const { stdout } = await run('--format', 'csv', '--since', '90m');
     expect(stdout).toBe(
       'transition_id,time,project,kind,id,from,to\r\n' +
@@ -72,7 +72,7 @@ describe('export', () => {
     );
   });
 
-  it.each([['ndjson'], ['csv']])('as %s commands no terminal', async (format) => {
+  it.each([['ndjson'], ['csv']])('escapes control characters in the format %s', async (format) => {
     const hostile = ['\u001b[2J', '\u009b2J', 'a\u202eexe', 'two\nlines', '\u2028', '\u{e0041}'];
     const place = temporaryDirectory();
     const other = writeConfiguration(place, [{ id: 'p' }]);
@@ -93,12 +93,12 @@ describe('export', () => {
     expect(new Set(ids)).toEqual(new Set(hostile));
   });
 
-  it('keeps to a project', async () => {
+  it('writes only the transitions of --project and rejects an unknown project', async () => {
     expect((await run('--project', '=q')).stdout.trimEnd().split('\n')).toHaveLength(1);
     expect(await run('--project', 'r')).toMatchObject({ code: 2, stdout: '' });
   });
 
-  it('makes a whole file for its owner alone, or none', async () => {
+  it('writes a complete file with mode 0600 and replaces an existing one only with --force', async () => {
     const file = join(directory, 'moves.ndjson');
     expect(await run('--output', file)).toMatchObject({ code: 0, stdout: '', stderr: '' });
     expect(readFileSync(file, 'utf8')).toBe((await run()).stdout);
@@ -119,7 +119,7 @@ describe('export', () => {
     expect(existsSync(nowhere)).toBe(false);
   });
 
-  it.each(['', '-wal', '.lock'])('never takes the place of the store%s', async (suffix) => {
+  it.each(['', '-wal', '.lock'])('never overwrites evalwatch.db%s with --force', async (suffix) => {
     const file = join(directory, `evalwatch.db${suffix}`);
     // A reader may leave an empty log.
     const bytes = () => (existsSync(file) ? readFileSync(file).toString('base64') : '');
@@ -132,7 +132,7 @@ describe('export', () => {
     expect(bytes()).toBe(before);
   });
 
-  it('of an empty store is nothing, or the header', async () => {
+  it('writes nothing, or only the CSV header, for an empty store', async () => {
     const empty = temporaryDirectory();
     const other = writeConfiguration(empty, [{ id: 'p' }]);
     const path = join(empty, 'evalwatch.db');
@@ -145,7 +145,7 @@ describe('export', () => {
     expect(csv.stdout).toMatch(/^transition_id.*\r\n$/);
   });
 
-  it('does not mind a reader that goes', async () => {
+  it('exits 0 if the reader closes the pipe, and 2 for an unknown format', async () => {
     const { code, stderr, stdout } = await execute('/bin/sh', [
       '-c',
       `{ "$0" "$1" export --config "$2"; echo "code $?" >&2; } | head -1 | wc -l`,

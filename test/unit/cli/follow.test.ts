@@ -47,7 +47,7 @@ const idOf = (line: string) =>
   (JSON.parse(line) as { readonly transition_id: number }).transition_id;
 
 describe('transitions --follow', () => {
-  it('prints the newest, oldest of them first, and then each new one once', async () => {
+  it('prints the newest transitions in order, then each new one of the project once', async () => {
     const { child, lines, errors, ended } = start(
       'transitions',
       '--follow',
@@ -69,7 +69,7 @@ describe('transitions --follow', () => {
     expect(errors).toEqual([]);
   });
 
-  it('as a table has one header', async () => {
+  it('prints the table header once', async () => {
     const { lines } = start('transitions', '--follow');
     await vi.waitFor(() => expect(lines).toHaveLength(4), PATIENCE);
     await see(store, 'p', { a: 'RUNNING' }, 30);
@@ -77,7 +77,7 @@ describe('transitions --follow', () => {
     expect(lines.map((line) => line.split(' ')[0])).toEqual(['transition_id', '1', '2', '3', '4']);
   });
 
-  it('says when another store has taken the place of the one that it follows', async () => {
+  it('exits 1 with an error if the store file is moved away', async () => {
     const { lines, errors, ended } = start('transitions', '--follow');
     await vi.waitFor(() => expect(lines).toHaveLength(4), PATIENCE);
     renameSync(join(directory, 'evalwatch.db'), join(directory, 'moved.db'));
@@ -89,7 +89,7 @@ describe('transitions --follow', () => {
 });
 
 describe('status --watch', () => {
-  it('draws as many rows as the terminal has room for, again and again', async () => {
+  it('redraws as many rows as fit the terminal', async () => {
     const many = Object.fromEntries(
       Array.from({ length: 30 }, (_, index) => [`x${index}`, 'RUNNING']),
     );
@@ -107,7 +107,7 @@ describe('status --watch', () => {
     }
   });
 
-  it('needs a terminal', async () => {
+  it('exits 2 without a terminal', async () => {
     const finished = await commandLine(['status', '--watch', '--config', config]);
     expect(finished).toMatchObject({ code: 2, stdout: '' });
     expect(finished.stderr).toBe(
@@ -121,7 +121,7 @@ describe('colour', () => {
     [{ TERM: 'xterm', NO_COLOR: undefined }, true],
     [{ TERM: 'xterm', NO_COLOR: '1' }, false],
     [{ TERM: 'dumb', NO_COLOR: undefined }, false],
-  ])('is for terminals that want it: %o', async ({ TERM, NO_COLOR }, colored) => {
+  ])('depends on TERM and NO_COLOR on a terminal: %o', async ({ TERM, NO_COLOR }, colored) => {
     vi.stubEnv('TERM', TERM);
     vi.stubEnv('NO_COLOR', NO_COLOR);
     onTestFinished(() => void vi.unstubAllEnvs());
@@ -130,7 +130,7 @@ describe('colour', () => {
     expect(stdout.includes('\u001b[31mFAILED\u001b[39m')).toBe(colored);
   });
 
-  it('is not for files', async () => {
+  it('is not printed if stdout is not a terminal', async () => {
     const { stdout } = await commandLine(['transitions', '--config', config]);
     expect(stdout).toContain('FAILED');
     expect(stdout).not.toContain('\u001b');

@@ -21,8 +21,8 @@ function project(id: string, schedule: string, limits: Partial<Expectations['lim
 const warningsOf = async (...projects: readonly ProjectConfig[]) =>
   limitWarnings(await planProjects(projects, NOW), NOW);
 
-describe('a warning of limits that are too short for the schedule', () => {
-  it('is not given while the schedule is faster than the limits, or they are off', async () => {
+describe('the warning about limits shorter than the time between two polls', () => {
+  it('is not given for limits that are off or at least as long as the time between two polls', async () => {
     const warnings = await warningsOf(
       project('fast', '*/30 * * * * *', { RUNNING: 30_000 }),
       project('hourly', '0 * * * *'),
@@ -31,7 +31,7 @@ describe('a warning of limits that are too short for the schedule', () => {
     expect(warnings).toEqual([]);
   });
 
-  it('names the limit and the interval of configured and default limits', async () => {
+  it('names the project, the limit and the interval for configured and default limits', async () => {
     const warnings = await warningsOf(
       project('daily', '0 9 * * *', { RUNNING: 300_000 }),
       project('fast', '* * * * *'),
@@ -42,7 +42,7 @@ describe('a warning of limits that are too short for the schedule', () => {
     ]);
   });
 
-  it('names three projects', async () => {
+  it('names at most three projects and the number of others', async () => {
     const projects = Array.from({ length: 5 }, (_, index) =>
       project(`p${index}`, '0 */2 * * *', { RUNNING: 'off' }),
     );

@@ -10,7 +10,7 @@ import { entry, evalwatch, execute } from '../../support/command-line.ts';
 
 const preload = (code: string) => ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
 
-describe('under an older Node', () => {
+describe('evalwatch on a Node version below 24', () => {
   const oneLine =
     /^evalwatch needs Node 24 or newer, but this is Node \d+\.\d+\.\d+: [^\n]*npm ci[^\n]*\n$/;
   const older = preload(
@@ -18,7 +18,7 @@ describe('under an older Node', () => {
   );
 
   it.each([['--help'], ['--version'], ['run'], ['status'], ['nonsense']])(
-    '%s is one line and exit code 2',
+    'prints one line and exits 2 for %s',
     async (command) => {
       const { code, stdout, stderr } = await evalwatch([command], { nodeArguments: older });
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -31,7 +31,7 @@ describe('under an older Node', () => {
     ? Number.parseInt(execFileSync(systemNode, ['-p', 'process.versions.node']).toString(), 10)
     : 0;
   it.runIf(systemVersion >= 16 && systemVersion < 24)(
-    'the one of this machine gets no further either',
+    'prints one line and exits 2 on the Node of the system if it is older',
     async () => {
       const { code, stdout, stderr } = await execute(systemNode, [entry, 'status']);
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
@@ -40,7 +40,7 @@ describe('under an older Node', () => {
   );
 });
 
-it('installed from the sources, says which package to install', async () => {
+it('an installation from the sources exits 2 and names npm run pack', async () => {
   await using place = await temporaryDirectory();
   const installed = join(place.path, 'node_modules/evalwatch/src/main.js');
   await cp(entry, installed);
@@ -60,7 +60,7 @@ function instead(code: string): readonly string[] {
     });`);
 }
 
-describe('a signal before the command has taken over', () => {
+describe('a signal during startup', () => {
   const standIn = (signal: string) =>
     instead(`
       process.kill(process.pid, '${signal}');
@@ -72,18 +72,18 @@ describe('a signal before the command has taken over', () => {
     ['demo', 'SIGTERM', 0],
     ['status', 'SIGTERM', 143],
     ['poll', 'SIGINT', 130],
-  ])('ends %s upon %s with %i', async (command, signal, code) => {
+  ])('ends %s upon %s with exit code %i', async (command, signal, code) => {
     const finished = await evalwatch([command], { nodeArguments: standIn(signal) });
     expect(finished).toEqual({ code, signal: null, stdout: '', stderr: '' });
   });
 
-  it('does not end run if it only asks for a reload', async () => {
+  it('does not end run if it is SIGHUP', async () => {
     const finished = await evalwatch(['run'], { nodeArguments: standIn('SIGHUP') });
     expect(finished).toEqual({ code: 7, signal: null, stdout: '', stderr: '' });
   });
 });
 
-describe('a command that stops in an orderly way', () => {
+describe('a command that handles signals', () => {
   // Prints each signal and never ends.
   const standIn = instead(`
     export function main(argv, io, signals) {
@@ -110,7 +110,7 @@ describe('a command that stops in an orderly way', () => {
   it.each([
     ['SIGTERM', 'SIGINT', 130],
     ['SIGINT', 'SIGTERM', 143],
-  ] as const)('is told of %s and ended at once by %s', async (first, second, code) => {
+  ] as const)('handles a first %s and ends at once upon %s', async (first, second, code) => {
     const { child, nextLine } = start('run');
     expect(await nextLine()).toBe('ready');
     child.kill(first);
@@ -119,7 +119,7 @@ describe('a command that stops in an orderly way', () => {
     expect(await endOf(child)).toBe(code);
   });
 
-  it('takes two interrupts at the same moment, as npm makes of one, for one', async () => {
+  it('treats two SIGINTs in quick succession as one, because npm sends two for Ctrl+C', async () => {
     const { child, nextLine } = start('echo');
     expect(await nextLine()).toBe('ready');
     expect(await nextLine()).toBe('SIGINT');
@@ -129,7 +129,7 @@ describe('a command that stops in an orderly way', () => {
     expect(await endOf(child)).toBe(130);
   });
 
-  it('is told of each wish to reload', async () => {
+  it('receives every SIGHUP', async () => {
     const { child, nextLine } = start('run');
     expect(await nextLine()).toBe('ready');
     for (let time = 0; time < 2; time += 1) {

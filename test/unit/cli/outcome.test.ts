@@ -21,7 +21,7 @@ describe('the outcome of a command', () => {
     ['trouble with the store', new StoreError('busy', 'in use'), 1, ['error: in use']],
     ['trouble with the service', new ApiError('auth', 'no key'), 1, ['error: no key']],
     ['trouble with the system', addressInUse, 1, ['error: listen EADDRINUSE']],
-  ])('%s', (_, error, exitCode, lines) => {
+  ])('has the expected exit code and error lines for %s', (_, error, exitCode, lines) => {
     expect(toOutcome(error)).toEqual({ exitCode, lines });
   });
 
@@ -30,7 +30,7 @@ describe('the outcome of a command', () => {
     ['thrown text', 'thrown text'],
     [undefined, 'undefined'],
     [null, 'null'],
-  ])('%s is a bug, told in one line', (error, text) => {
+  ])('is exit code 1 and one line for the unexpected error %s', (error, text) => {
     const { exitCode, lines } = toOutcome(error);
     expect(exitCode).toBe(1);
     expect(lines).toEqual([expect.stringMatching(/^error: unexpected, please report/)]);

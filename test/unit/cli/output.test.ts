@@ -17,7 +17,7 @@ describe('output', () => {
     expect(createOutput(Object.assign(new PassThrough(), { columns }), false).width).toBe(width);
   });
 
-  it('writes many lines in few pieces, in order', async () => {
+  it('writes 20,000 lines in order in fewer than 10 chunks', async () => {
     const stream = new PassThrough();
     const received = text(stream);
     let pieces = 0;
@@ -29,7 +29,7 @@ describe('output', () => {
     expect(pieces).toBeLessThan(10);
   });
 
-  it('makes no line before the reader has taken those before it', async () => {
+  it('stops generating lines while the reader is blocked', async () => {
     let made = 0;
     function* lines() {
       for (; made < 100; made += 1) yield 'x'.repeat(1000);
@@ -51,11 +51,11 @@ describe('output', () => {
     expect(made).toBe(100);
   });
 
-  it('tells that the reader has gone', async () => {
+  it('rejects with ReaderGoneError if the reader has closed the pipe', async () => {
     await expect(createOutput(failing('EPIPE'), false).write('x')).rejects.toThrow(ReaderGoneError);
   });
 
-  it('tells of any other fault as it is', async () => {
+  it('rejects with the original error if the write fails for another reason', async () => {
     await expect(createOutput(failing('ENOSPC'), false).write('x')).rejects.toThrow('ENOSPC');
   });
 });

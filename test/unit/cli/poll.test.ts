@@ -27,7 +27,7 @@ function pollWhile(ownerAfterwards: () => Promise<string | undefined>) {
   return commandLine(['poll', '--json', '--config', config]);
 }
 
-it('a project that another worker took over meanwhile is not polled: poll says which one has it', async () => {
+it('poll names the worker that took over a project in the meantime', async () => {
   const { code, stdout, stderr } = await pollWhile(async () => 'w2');
   expect(code).toBe(1);
   expect(JSON.parse(stdout)).toMatchObject([{ project: 'beta', ok: false, reason: 'not_owned' }]);
@@ -53,7 +53,7 @@ it.each([
   );
 });
 
-it('poll does not take a bug for a store that does not answer', async () => {
+it('poll reports an unexpected error as a bug, not as an unavailable store', async () => {
   const { code, stdout, stderr } = await pollWhile(async () => {
     throw new TypeError('a bug');
   });

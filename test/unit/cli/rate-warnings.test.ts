@@ -22,7 +22,7 @@ async function warningsOf(configured: readonly ProjectConfig[], maxPerSecond: nu
   return rateWarnings(planned, maxPerSecond, SATURDAY);
 }
 
-describe('a warning of too many requests', () => {
+describe('the warning about too many requests', () => {
   it.each([
     ['exactly the limit', projects(100, '*/10 * * * * *'), 10],
     ['a crowd at one moment of the hour', projects(1000, '0 * * * *'), 10],
@@ -42,13 +42,13 @@ describe('a warning of too many requests', () => {
       '2.5',
     ],
     ['a hair too many', projects(1, '* * * * * *'), 0.9999, '1'],
-  ])('counts %s', async (_, configured, limit, figure) => {
+  ])('states the requests per second for %s', async (_, configured, limit, figure) => {
     const [warning] = await warningsOf(configured, limit);
     expect(warning).toContain(`need ${figure} requests per second`);
     expect(warning).toContain(`allows ${limit}`);
   });
 
-  it('looks at the busiest hour of a week, whatever the day', async () => {
+  it('names the busiest hour of the coming week', async () => {
     const [warning] = await warningsOf(projects(20, '* * 9-17 * * 1-5'), 10);
     expect(warning).toContain('need 20 requests per second in the hour from 2026-01-12T09:00:00Z');
   });

@@ -192,7 +192,7 @@ describe('status', () => {
     ]);
   });
 
-  it('as JSON has the raw status, and every key in every row', async () => {
+  it('prints the raw status and every key in every row with --json', async () => {
     await someHistory();
     expect(await json('status', '--project', 'search')).toEqual([
       {
@@ -218,7 +218,7 @@ describe('status', () => {
     ]);
   });
 
-  it('shows how long is usual and how long it may take, learned or configured', async () => {
+  it('prints the typical duration and the learned, default, configured or disabled limit', async () => {
     const day = dayOf(NOW);
     const expected = { max_pending: 'off', max_running: '90s' };
     config = writeConfiguration(join(config, '..'), [
@@ -261,7 +261,7 @@ describe('status', () => {
     ]);
   });
 
-  it('shows the time of a prompt beyond its limit in red', async () => {
+  it('prints the time of a prompt beyond its limit in red and fits the terminal', async () => {
     await withStore((store) =>
       commit(store, 'search', NOW - 2 * HOUR, { a: 'PENDING', b: 'RUNNING' }),
     );
@@ -294,13 +294,13 @@ describe('status', () => {
     ],
     [['--limit', '1'], ['prompt-1']],
     [['--status', 'COMPLETED'], []],
-  ])('with %j is %j', async (options, ids) => {
+  ])('prints for the options %j the prompts %j', async (options, ids) => {
     await someHistory();
     const rows = (await json('status', ...options)) as { prompt_id: string }[];
     expect(rows.map((row) => row.prompt_id)).toEqual(ids);
   });
 
-  it('counts the listings that lacked a prompt, until it is gone', async () => {
+  it('counts the listings that lack a prompt and omits the prompt after the third', async () => {
     await withStore(async (store) => {
       await commit(store, 'search', NOW - 9 * HOUR, { a: 'RUNNING', b: 'RUNNING' });
       await commit(store, 'search', NOW - 8 * HOUR, { a: 'RUNNING' });
@@ -316,7 +316,7 @@ describe('status', () => {
     expect(await json('status')).toMatchObject([{ prompt_id: 'a' }]);
   });
 
-  it('keeps hostile names from the terminal', async () => {
+  it('escapes control characters in the table and preserves them in JSON', async () => {
     const name = 'x\n\u001b[2J\u202e\u0085';
     await withStore((store) =>
       commit(store, 'search', NOW, { 'a\tb': { status: 'RUNNING', name } }),
@@ -329,7 +329,7 @@ describe('status', () => {
 });
 
 describe('transitions', () => {
-  it('as JSON are newest first, with a prompt_id or a dataset_id', async () => {
+  it('prints the newest first with --json, each with a prompt_id or a dataset_id', async () => {
     const { ids } = await someHistory();
     const rows = (await json('transitions')) as { transition_id: number }[];
     expect(rows.map((row) => row.transition_id)).toEqual(ids.toReversed());
@@ -351,7 +351,7 @@ describe('transitions', () => {
     });
   });
 
-  it('print as a table that says which are of datasets', async () => {
+  it('prints a table with the kind of each item, filtered by --since and --project', async () => {
     const { ids } = await someHistory();
     const { code, stdout } = await run(
       'transitions',
@@ -395,7 +395,7 @@ describe('failures', () => {
     });
   }
 
-  it('as JSON have their error_info, or the reason why there is none, or are pending', async () => {
+  it('prints error_info, the reason for its absence, or settled: false with --json', async () => {
     const { a, b, c } = await someFailures();
     const common = { time: iso(NOW - 2 * HOUR), project: 'search' };
     const rows = await json('failures');
@@ -439,7 +439,7 @@ describe('failures', () => {
     );
   });
 
-  it('print one line each', async () => {
+  it('prints one line per failure', async () => {
     await someFailures();
     const { stdout } = await run('failures');
     const lines = stdout.trimEnd().split('\n');
@@ -454,7 +454,7 @@ describe('failures', () => {
     expect(lines.some((line) => / c +- +no +- +- +-$/.test(line))).toBe(true);
   });
 
-  it('as CSV are for a spreadsheet', async () => {
+  it('prints CSV with escaped formulas and control characters, or only the header without a match', async () => {
     const { a, b, c } = await someFailures();
     const hostile = { error_id: '=1+1', error_msg: '"a", \u001b[2J' };
     await withStore((store) =>
@@ -482,7 +482,7 @@ describe('failures', () => {
     });
   });
 
-  it('can be restricted to a cause', async () => {
+  it('prints only the failures of the cause given with --cause', async () => {
     const { a } = await someFailures();
     const { id } = causeOf(RATE_LIMITED);
     expect(await json('failures', '--cause', id.toUpperCase())).toMatchObject([
@@ -525,7 +525,7 @@ describe('causes', () => {
     });
   }
 
-  it('as JSON are those of the last 24 hours, the most frequent first', async () => {
+  it('prints the causes of the last 24 hours with --json, the most frequent first', async () => {
     const { ids, rare } = await someCauses();
     const rows = [
       {
@@ -564,7 +564,7 @@ describe('causes', () => {
     expect(await json('causes', '--project', 'search')).toEqual([]);
   });
 
-  it('print one line each, the last one for those beyond the limit', async () => {
+  it('prints one line per cause and one line for all causes beyond --limit', async () => {
     await someCauses();
     const { stdout } = await run('causes', '--limit', '1');
     const [header = '', cause = '', other = '', ...more] = stdout.trimEnd().split('\n');
@@ -585,20 +585,20 @@ describe('causes', () => {
   });
 });
 
-describe('a reading command', () => {
+describe('a command that reads the store', () => {
   it.each([
     ['status', [], 'no prompts recorded\n'],
     ['transitions', [], 'no transitions recorded\n'],
     ['failures', ['--project', 'search'], 'no failures match\n'],
     ['causes', [], 'no causes match\n'],
-  ])('%s %j says that there is nothing', async (command, options, sentence) => {
+  ])('prints a message if nothing is found: %s %j', async (command, options, sentence) => {
     await withStore(async () => {});
     const empty = await run(command, ...options);
     expect(empty).toMatchObject({ code: 0, stdout: '', stderr: sentence });
     expect(await json(command, ...options)).toEqual([]);
   });
 
-  it('knows projects of the configuration and of the store, and no others', async () => {
+  it('accepts project ids of the configuration and of the store, and rejects others', async () => {
     await withStore((store) => store.configureProjects(['retired'], NOW));
     const outcomes = [];
     for (const project of ['checkout-bot', 'retired', 'retird', 'no-such-thing']) {
@@ -616,7 +616,7 @@ describe('a reading command', () => {
     ]);
   });
 
-  it('lists ten of the known projects, and says how many more there are', async () => {
+  it('names ten known projects and the number of others if the project id is unknown', async () => {
     const stored = Array.from({ length: 10 }, (_, n) => `stored-${n}`);
     const known = ['checkout-bot', 'search', ...stored];
     await withStore((store) => store.configureProjects(known, NOW));
@@ -627,27 +627,27 @@ describe('a reading command', () => {
     });
   });
 
-  it('says so when there is no store yet, and makes none', async () => {
+  it('exits 1 and creates no store if none exists', async () => {
     const { code, stdout, stderr } = await run('status');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toMatch(/^error: [^\n]*evalwatch\.db[^\n]*\n$/);
     expect(existsSync(database)).toBe(false);
   });
 
-  it('needs no key', async () => {
+  it('runs without an API key', async () => {
     await withStore(async () => {});
     rmSync(join(config, '../key'));
     expect(await run('status')).toMatchObject({ code: 0 });
   });
 
-  it('shows the faults of a bad configuration and exits 2', async () => {
+  it('prints the errors of an invalid configuration and exits 2', async () => {
     config = writeConfiguration(temporaryDirectory(), [{ id: 'a', nonsense: 1 }]);
     const { code, stdout, stderr } = await run('status', '--json');
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('unknown key "nonsense"');
   });
 
-  it('reads while the daemon holds the store, and what it has just committed', async () => {
+  it('reads the latest commit while another process has the store open', async () => {
     const statuses = async () => {
       const { code, stdout } = await runProcess('status', '--json');
       const rows: { readonly status: string }[] = JSON.parse(stdout);
@@ -662,7 +662,7 @@ describe('a reading command', () => {
   });
 });
 
-describe('with very many rows', () => {
+describe('status of 3,000 prompts', () => {
   /** Several times the rows that a pipe holds. */
   const count = 3000;
   beforeEach(async () => {
@@ -672,20 +672,23 @@ describe('with very many rows', () => {
     await withStore((store) => commit(store, 'search', NOW, shown));
   });
 
-  it.each(['', '--json'])('status %s ends quietly with 0 when its reader goes', async (option) => {
-    const { code, stdout, stderr } = await execute('/bin/sh', [
-      '-c',
-      `{ "$0" "$1" status --config "$2" $3; echo "code $?" >&2; } | head -n 1`,
-      process.execPath,
-      entry,
-      config,
-      option,
-    ]);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: 'code 0\n' });
-    expect(stdout.trimEnd().split('\n')).toHaveLength(1);
-  });
+  it.each(['', '--json'])(
+    'exits 0 if the reader of "status %s" closes the pipe',
+    async (option) => {
+      const { code, stdout, stderr } = await execute('/bin/sh', [
+        '-c',
+        `{ "$0" "$1" status --config "$2" $3; echo "code $?" >&2; } | head -n 1`,
+        process.execPath,
+        entry,
+        config,
+        option,
+      ]);
+      expect({ code, stderr }).toEqual({ code: 0, stderr: 'code 0\n' });
+      expect(stdout.trimEnd().split('\n')).toHaveLength(1);
+    },
+  );
 
-  it('every one arrives at a slow reader', async () => {
+  it('writes every row to a slow reader', async () => {
     const child = spawn(process.execPath, [entry, 'status', '--config', config, '--json'], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });

@@ -8,7 +8,7 @@ afterEach(() => {
   vi.clearAllMocks();
 });
 
-it('resolves to what was started, and a later stop is none of its business', async () => {
+it('startUnlessStopped resolves to the result of the start and ignores a later stop', async () => {
   vi.useFakeTimers();
   const stop = Promise.withResolvers<void>();
   expect(await startUnlessStopped(async () => 'started', stop.promise)).toBe('started');
@@ -17,7 +17,7 @@ it('resolves to what was started, and a later stop is none of its business', asy
   expect(exit).not.toHaveBeenCalled();
 });
 
-it('resolves to nothing once a start that is stopped has come to its next step', async () => {
+it('startUnlessStopped resolves to undefined once a stopped start observes its abort signal', async () => {
   const stop = Promise.withResolvers<void>();
   const step = Promise.withResolvers<void>();
   const started = startUnlessStopped(async (signal) => {
@@ -32,13 +32,13 @@ it('resolves to nothing once a start that is stopped has come to its next step',
   expect(exit).not.toHaveBeenCalled();
 });
 
-it('passes on why a start failed, stopped or not', async () => {
+it('startUnlessStopped rejects with the error of the start, stopped or not', async () => {
   const failing = () => Promise.reject(new Error('no store'));
   await expect(startUnlessStopped(failing, new Promise(() => {}))).rejects.toThrow('no store');
   await expect(startUnlessStopped(failing, Promise.resolve())).rejects.toThrow('no store');
 });
 
-it('ends the process after 2 s if the start hangs', async () => {
+it('startUnlessStopped exits the process with 0 if the start does not end 2 s after the stop', async () => {
   vi.useFakeTimers();
   void startUnlessStopped(() => new Promise(() => {}), Promise.resolve());
   await vi.advanceTimersByTimeAsync(0);

@@ -15,7 +15,7 @@ beforeEach(async () => {
 });
 
 describe('backup', () => {
-  it('writes a copy where the user stands and says so', async () => {
+  it('writes a copy in the working directory and replaces an existing file only with --force', async () => {
     const finished = await evalwatch(['backup', 'copy.db', '--config', config], { cwd: directory });
     expect(finished).toMatchObject({ code: 0, stderr: '' });
     expect(finished.stdout).toMatch(/copy\.db: \d+ bytes\n$/);
@@ -27,7 +27,7 @@ describe('backup', () => {
     expect(await commandLine(forced)).toMatchObject({ code: 0, stderr: '' });
   });
 
-  it('does not take stdout for a file', async () => {
+  it('rejects - as the target file', async () => {
     const finished = await commandLine(['backup', '-', '--config', config]);
     expect(finished).toMatchObject({
       code: 2,
@@ -38,7 +38,7 @@ describe('backup', () => {
     expect(existsSync('-')).toBe(false);
   });
 
-  it('is read like a store', async () => {
+  it('writes a copy that reads like the original store', async () => {
     const target = join(directory, 'copy.db');
     await commandLine(['backup', target, '--config', config]);
     const other = writeConfiguration(temporaryDirectory(), [{ id: 'p' }], {
@@ -51,7 +51,7 @@ describe('backup', () => {
     expect(copied?.stdout).toContain('FAILED');
   });
 
-  it('without a store or a place to write to says so and makes nothing', async () => {
+  it('fails without a store, a target directory or a file argument', async () => {
     const empty = temporaryDirectory();
     const other = writeConfiguration(empty, [{ id: 'p' }]);
     const none = await commandLine(['backup', join(empty, 'copy.db'), '--config', other]);
@@ -71,7 +71,7 @@ describe.each([
   ['backup', 'copy.db'],
   ['store', 'check'],
 ])('%s %s', (...command) => {
-  it('with PostgreSQL exits 2 and says what to do instead', async () => {
+  it('exits 2 and refers to docs/scaling.md for a PostgreSQL store', async () => {
     const other = writeConfiguration(temporaryDirectory(), [{ id: 'p' }], {
       store: { postgres_url_file: 'url' },
     });
@@ -81,7 +81,7 @@ describe.each([
   });
 });
 
-describe('a mistake in the configuration, which a running daemon survives', () => {
+describe('the --store hint after a configuration error', () => {
   it.each([
     [['status']],
     [['transitions']],
@@ -90,7 +90,7 @@ describe('a mistake in the configuration, which a running daemon survives', () =
     [['export']],
     [['backup', 'copy.db']],
     [['store', 'check']],
-  ])('does not leave the user of %j without advice', async (command) => {
+  ])('is printed by the command %j', async (command) => {
     const mistake: object = { jiter: '1s' };
     const bad = writeConfiguration(directory, [{ id: 'p' }], mistake);
     const { code, stdout, stderr } = await commandLine([...command, '--config', bad]);
@@ -99,7 +99,7 @@ describe('a mistake in the configuration, which a running daemon survives', () =
     expect(stderr).toMatch(/name a SQLite store with --store\. .*\n$/);
   });
 
-  it('adds nothing where there is no file', async () => {
+  it('is omitted if the configuration file does not exist', async () => {
     const missing = join(directory, 'missing.yaml');
     const { stderr } = await commandLine(['status', '--config', missing]);
     expect(stderr.trim().split('\n')).toHaveLength(1);
@@ -107,13 +107,13 @@ describe('a mistake in the configuration, which a running daemon survives', () =
 });
 
 describe('store check', () => {
-  it('of a sound store says what it looked at and exits 0', async () => {
+  it('exits 0 and prints ok for each rule if the store is intact', async () => {
     const finished = await commandLine(['store', 'check', '--config', config]);
     expect(finished).toMatchObject({ code: 0, stderr: '' });
     expect(finished.stdout.split('\n').filter((line) => !/^ok {5}\S|^$/.test(line))).toEqual([]);
   });
 
-  it('of one that is not says where and what to do, and exits 1', async () => {
+  it('exits 1 and prints each finding and the fix if the store is damaged', async () => {
     const db = new Database(join(directory, 'evalwatch.db'));
     db.exec("DELETE FROM failure; UPDATE record SET status = 'PENDING' WHERE id = 'a'");
     db.close();

@@ -47,7 +47,7 @@ const note = (version: number) =>
     : `note: the store has schema version ${version}, which is earlier than that of this evalwatch; a copy of it as of now is read\n`;
 
 describe.each([1, 3, SCHEMA_VERSION])(
-  'a store of schema version %i, without a configuration',
+  'a store of schema version %i, opened with --store',
   (version) => {
     it.each([
       [['status'], '"prompt_id":"x","prompt_name":null,"status":"FAILED"'],
@@ -55,7 +55,7 @@ describe.each([1, 3, SCHEMA_VERSION])(
       [['failures'], '"error_id":"E","error_msg":"took 1 s"'],
       [['failures', '--project', 'p'], '"cause":"'],
       [['causes', '--since', '36500d'], '"shape":"took <*>","count":1'],
-    ])('is read by %j', async (command, row) => {
+    ])('is read by %j and not changed', async (command, row) => {
       const before = readFileSync(storeOf(version));
       const found = await commandLine([...command, '--json', '--store', storeOf(version)]);
       expect(found).toMatchObject({ code: 0, stderr: note(version) });
@@ -64,7 +64,7 @@ describe.each([1, 3, SCHEMA_VERSION])(
       expect(readdirSync(temporary)).toEqual([]);
     });
 
-    it('is exported and checked', async () => {
+    it('is accepted by export and store check', async () => {
       const exported = await commandLine(['export', '--store', storeOf(version)]);
       expect(exported).toMatchObject({ code: 0, stderr: note(version) });
       expect(exported.stdout).toContain('"to":"FAILED"');
@@ -73,7 +73,7 @@ describe.each([1, 3, SCHEMA_VERSION])(
       expect(checked.stdout).toContain('ok     its pages and indexes are intact');
     });
 
-    it('is backed up as it is', async () => {
+    it('is backed up without a schema upgrade', async () => {
       const copy = join(directory, `backup-${version}.db`);
       const args = ['backup', copy, '--store', storeOf(version)];
       expect(await commandLine(args)).toMatchObject({ code: 0, stderr: '' });
@@ -84,7 +84,7 @@ describe.each([1, 3, SCHEMA_VERSION])(
   },
 );
 
-it('says where a copy cannot be written, and what to do', async () => {
+it('--store names TMPDIR and its path if no upgraded copy can be written there', async () => {
   vi.stubEnv('TMPDIR', join(directory, 'nowhere'));
   try {
     const { code, stderr } = await commandLine(['status', '--store', storeOf(1)]);
@@ -97,7 +97,7 @@ it('says where a copy cannot be written, and what to do', async () => {
   }
 });
 
-it('is a file, and no configuration', async () => {
+it('--store rejects --config, a missing file and a file that is not a store', async () => {
   const both = await commandLine(['status', '--store', storeOf(1), '--config', 'a.yaml']);
   expect(both.code).toBe(2);
   expect(both.stderr).toContain(

@@ -19,7 +19,7 @@ const lines = (rows: readonly Row[], width?: number) => [
 ];
 
 describe('a table', () => {
-  it('aligns its columns under a header and pads no last column', () => {
+  it('aligns its columns under a header and does not pad the last one', () => {
     const rows = [
       { id: 'a', status: 'RUNNING', name: 'first' },
       { id: 'longer', status: 'FAILED', name: undefined },
@@ -31,24 +31,24 @@ describe('a table', () => {
     ]);
   });
 
-  it('keeps everything where there is no terminal', () => {
+  it('truncates nothing without a terminal', () => {
     const name = 'x'.repeat(5000);
     expect(lines([{ id: 'a', status: 'FAILED', name }])[1]).toBe(`a   FAILED  ${name}`);
   });
 
-  it('cuts its widest texts first to fit a terminal', () => {
+  it('truncates the widest cells first to fit the terminal', () => {
     const rows = [{ id: 'i'.repeat(12), status: 'COMPLETED', name: 'n'.repeat(60) }];
     const table = lines(rows, 50);
     expect(table[1]).toBe(`${'i'.repeat(12)}  COMPLETED  ${'n'.repeat(24)}…`);
     expect(table.every((line) => widthOf(line) <= 50)).toBe(true);
   });
 
-  it('never cuts a status, however narrow the terminal', () => {
+  it('never truncates a status, even if the row exceeds the terminal', () => {
     const rows = [{ id: 'i'.repeat(40), status: 'COMPLETED', name: 'n'.repeat(60) }];
     expect(lines(rows, 10)[1]).toBe('iiiiiii…  COMPLETED  nnnnnnn…');
   });
 
-  it('leaves out what is optional on a terminal that is too narrow for all columns', () => {
+  it('omits optional columns if the terminal is too narrow for all columns', () => {
     const withTime = columns.toSpliced(2, 0, {
       name: 'since',
       cell: () => '2026-11-21T03:12:40Z',
@@ -64,7 +64,7 @@ describe('a table', () => {
     expect(headers).toEqual([['id', 'status', 'name'], all, all]);
   });
 
-  it('stays aligned beside wide characters', () => {
+  it('aligns columns that contain wide characters', () => {
     const rows = [
       { id: '日本', status: 'A', name: 'x' },
       { id: 'abcd', status: 'B', name: 'y' },
@@ -72,7 +72,7 @@ describe('a table', () => {
     expect(lines(rows).slice(1)).toEqual(['日本  A       x', 'abcd  B       y']);
   });
 
-  it('keeps a hostile name on its line', () => {
+  it('escapes line breaks and control characters in a cell', () => {
     const rows = [{ id: 'a', status: 'B', name: 'x\n\u001b[1A\u202efake  COMPLETED' }];
     expect(lines(rows)).toHaveLength(2);
     expect(lines(rows)[1]).toBe('a   B       x\\n\\u001b[1A\\u202efake  COMPLETED');
@@ -80,7 +80,7 @@ describe('a table', () => {
 });
 
 describe('JSON lines', () => {
-  it.each([[[]], [[1]], [[1, 2, 3]]])('of %j make one document, a row a line', (rows) => {
+  it.each([[[]], [[1]], [[1, 2, 3]]])('of %j form one JSON document, one line per row', (rows) => {
     const text = [...jsonLines(rows, (n) => ({ n }))];
     expect(JSON.parse(text.join('\n'))).toEqual(rows.map((n) => ({ n })));
     expect(text).toHaveLength(Math.max(1, rows.length));

@@ -48,14 +48,14 @@ describe('a duration', () => {
     [93_784_005, '1d2h3m4s5ms', '1d2h'],
     [86_460_000, '1d1m', '1d'],
     [1_246_783.4, '20m46s783ms', '20m46s'],
-  ])('of %d ms is %s, or %s in two units', (ms, whole, short) => {
+  ])('of %d ms is formatted as %s, or as %s with two units', (ms, whole, short) => {
     expect([formatDuration(ms), formatDuration(ms, 2)]).toEqual([whole, short]);
     expect(parseDuration(whole)).toBe(Math.floor(ms));
   });
 });
 
-describe('times', () => {
-  it('are whole seconds of UTC', () => {
+describe('time formatting', () => {
+  it('truncates a time to whole seconds in UTC', () => {
     expect(formatTime(Date.UTC(2026, 2, 29, 1, 2, 3, 999))).toBe('2026-03-29T01:02:03Z');
   });
 
@@ -65,11 +65,11 @@ describe('times', () => {
     ['America/New_York', '2026-03-28T21:00:00-04:00'],
     ['Asia/Kathmandu', '2026-03-29T06:45:00+05:45'],
     ['Europe/London', '2026-03-29T02:00:00+01:00'],
-  ])('of %s carry its offset', (timezone, text) => {
+  ])('writes a time in %s with its UTC offset', (timezone, text) => {
     expect(formatZonedTime(Date.UTC(2026, 2, 29, 1), timezone)).toBe(text);
   });
 
-  it('of midnight are of hour 00', () => {
+  it('writes midnight as hour 00', () => {
     expect(formatZonedTime(Date.UTC(2026, 0, 1), 'UTC')).toBe('2026-01-01T00:00:00+00:00');
   });
 });

@@ -28,7 +28,7 @@ describe('help', () => {
     for (const command of commands) expect(stdout).toMatch(new RegExp(`^  ${command} `, 'm'));
   });
 
-  it.each(commands)('of %s explains its options', async (command) => {
+  it.each(commands)('of %s contains its usage and the options it supports', async (command) => {
     const { code, stdout, stderr } = await commandLine([command, '--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toMatch(new RegExp(`^Usage: evalwatch ${command} \\[options\\]`, 'm'));
@@ -36,7 +36,7 @@ describe('help', () => {
     expect(stdout.includes('--json')).toBe(!WITHOUT_JSON.has(command));
   });
 
-  it('is printed on stderr where a command is missing', async () => {
+  it('is printed on stderr with exit code 2 if no command is given', async () => {
     const { code, stdout, stderr } = await commandLine([]);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toContain('Usage: evalwatch');
@@ -47,7 +47,7 @@ describe('help', () => {
     [['help', 'store'], 'store'],
     [['help', 'store', 'check'], 'store check'],
     [['store', 'help', 'check'], 'store check'],
-  ])('is found by its words: %j', async (words, command) => {
+  ])('is the same with %j as with --help', async (words, command) => {
     const asked = await commandLine([...command.split(' '), '--help']);
     expect(asked.stdout).toMatch(new RegExp(`^Usage: evalwatch ${command} `));
     expect(await commandLine(words)).toEqual(asked);
@@ -59,12 +59,12 @@ describe('help', () => {
     [['help', 'store', 'chekc'], 'unknown command \'chekc\', did you mean "check"?'],
     [['store', 'help', 'nope'], "unknown command 'nope'"],
     [['help', 'status', 'more'], "unknown command 'more'"],
-  ])('says why there is none: %j', async (words, message) => {
+  ])('is refused with exit code 2 for an unknown command: %j', async (words, message) => {
     const stderr = `error: ${message}\n`;
     expect(await commandLine(words)).toMatchObject({ code: 2, stdout: '', stderr });
   });
 
-  it('does not mind a reader that goes', async () => {
+  it('exits 0 if the reader closes the pipe', async () => {
     const { code, stderr } = await execute('/bin/sh', [
       '-c',
       `{ "$0" "$1" --help; echo "code $?" >&2; } | true`,
@@ -75,9 +75,9 @@ describe('help', () => {
   });
 });
 
-describe('version', () => {
+describe('--version', () => {
   it.each([[], ...commands.map((command) => [command])])(
-    'is told everywhere: %s',
+    'prints the version of the package after the command: %s',
     async (...args) => {
       const { code, stdout, stderr } = await commandLine([...args, '--version']);
       expect({ code, stdout, stderr }).toEqual({
@@ -90,7 +90,7 @@ describe('version', () => {
 });
 
 describe('bad usage', () => {
-  it('ends the process with 2', async () => {
+  it('ends the process with exit code 2', async () => {
     const { code, stdout, stderr } = await evalwatch(['nonsense']);
     expect({ code, stdout, stderr }).toEqual({
       code: 2,
@@ -131,14 +131,14 @@ describe('bad usage', () => {
     [['status', '--watch', '25d'], /'25d' is invalid.*from 1ms to 24d/],
     [['simulate', '--projects', 'a,b, a'], /Project "a" is named twice\./],
     [['simulate', '--projects', 'a,,b'], /A project id must not be empty\./],
-  ])('%j exits 2 and says why', async (args, message) => {
+  ])('exits 2 with an explanation: %j', async (args, message) => {
     const { code, stdout, stderr } = await commandLine(args);
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(message);
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
-  it('is shown without its control characters', async () => {
+  it('is reported with its control characters escaped', async () => {
     const { stderr } = await commandLine(['\u001b[2J\u202e']);
     expect(stderr).toContain("'\\u001b[2J\\u202e'");
   });

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { limitConcurrency } from '../../../src/concurrency/limit-concurrency.ts';
 
-it('does one thing after the other, in their order, whatever fails', async () => {
+it('a limit of 1 runs work one at a time and in order, even if some fails', async () => {
   const serialQueue = limitConcurrency(1);
   const done: string[] = [];
   const work = (name: string) => async () => {
@@ -21,7 +21,7 @@ it('does one thing after the other, in their order, whatever fails', async () =>
   expect(await serialQueue(work('d'))).toBe('d');
 });
 
-it('keeps nothing of what came of them', async () => {
+it('a result is not kept in memory after its work has ended', async () => {
   setFlagsFromString('--expose-gc');
   const collect = runInNewContext('gc') as () => void;
   const serialQueue = limitConcurrency(1);
@@ -34,7 +34,7 @@ it('keeps nothing of what came of them', async () => {
   expect(await serialQueue(async () => await Promise.resolve('next'))).toBe('next');
 });
 
-it('runs no more than its maximum at a time', async () => {
+it('a limit of 2 runs at most two at a time', async () => {
   const limit = limitConcurrency(2);
   let running = 0;
   let most = 0;
@@ -48,7 +48,7 @@ it('runs no more than its maximum at a time', async () => {
   expect(most).toBe(2);
 });
 
-it('rejects work that has waited too long, or waits at an abort, and never runs it', async () => {
+it('work that has waited too long, or waits at an abort, is rejected and never runs', async () => {
   const stop = new AbortController();
   let maxMs = 1;
   const error = () => new Error('waited in vain');

@@ -1,7 +1,7 @@
 import { expect, it, vi } from 'vitest';
 import { onAbort } from '../../../src/concurrency/on-abort.ts';
 
-it('calls every callback of a signal once, and none that was taken back', () => {
+it('onAbort calls every callback of a signal once, and no callback that was removed', () => {
   const controller = new AbortController();
   const callback = vi.fn<(name: string) => void>();
   const twice = () => callback('twice');
@@ -19,14 +19,14 @@ it('calls every callback of a signal once, and none that was taken back', () => 
   other();
 });
 
-it('has one listener for any number of callbacks', () => {
+it('onAbort adds one listener for any number of callbacks', () => {
   const { signal } = new AbortController();
   const listen = vi.spyOn(signal, 'addEventListener');
   for (let n = 0; n < 1000; n += 1) onAbort(signal, () => {});
   expect(listen).toHaveBeenCalledTimes(1);
 });
 
-it('leaves no listener once every callback was taken back, and takes further ones', () => {
+it('onAbort removes its listener with the last callback, and accepts further callbacks', () => {
   const controller = new AbortController();
   const { signal } = controller;
   const callback = vi.fn<() => void>();

@@ -323,7 +323,7 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
 };
 
 describe('a bad configuration file', () => {
-  it.each(Object.entries(EXPECTED))('%s', async (name, expected) => {
+  it.each(Object.entries(EXPECTED))('%s is rejected with every error', async (name, expected) => {
     const file = join(directory, `${name}.yaml`);
     const error = await errorOf(load(file));
     expect(places(error.faults)).toEqual(expected);
@@ -334,7 +334,7 @@ describe('a bad configuration file', () => {
     expect(error.message).not.toContain('5ecret');
   });
 
-  it('has its place in the table above', () => {
+  it('has an entry in the table of expected errors', () => {
     const files = readdirSync(directory).map((file) => file.replace(/\.yaml$/, ''));
     expect(files.toSorted()).toEqual(Object.keys(EXPECTED).toSorted());
   });

@@ -25,25 +25,25 @@ describe('the configuration file', () => {
     [undefined, '', join(start, 'config/evalwatch.yaml')],
     ['option.yaml', undefined, join(start, 'option.yaml')],
     [undefined, 'variable.yaml', join(start, 'variable.yaml')],
-  ])('is, with --config %s and EVALWATCH_CONFIG=%s, %s', (option, variable, file) => {
+  ])('with --config %s and EVALWATCH_CONFIG=%s is %s', (option, variable, file) => {
     expect(configFile(option, { EVALWATCH_CONFIG: variable })).toBe(file);
   });
 });
 
-describe('a relative path starts from', () => {
+describe('a relative path', () => {
   const npm = { npm_package_json: join(root, 'package.json'), INIT_CWD: '/home/user' };
 
-  it('where the user stands', () => {
+  it('is resolved from the working directory outside of npm', () => {
     process.chdir(directory);
     expect(resolveFromUser('x', {})).toBe(join(process.cwd(), 'x'));
   });
 
-  it('where the user stood before npm moved the process into the package', () => {
+  it('is resolved from INIT_CWD if npm runs a script of this package', () => {
     process.chdir(root);
     expect(resolveFromUser('x', npm)).toBe('/home/user/x');
   });
 
-  it('there also when npm knows the package by a symbolic link', () => {
+  it('is resolved from INIT_CWD also if npm reaches this package by a symbolic link', () => {
     process.chdir(root);
     symlinkSync(root, join(directory, 'link'));
     const env = { ...npm, npm_package_json: join(directory, 'link/package.json') };
@@ -54,24 +54,24 @@ describe('a relative path starts from', () => {
     ['a script of another package runs us', { npm_package_json: '/other/package.json' }],
     ['npm did not say where it was called', { INIT_CWD: '' }],
     ['INIT_CWD is no absolute path', { INIT_CWD: 'user' }],
-  ])('the working directory when %s', (_when, env) => {
+  ])('is resolved from the working directory when %s', (_when, env) => {
     process.chdir(root);
     expect(resolveFromUser('x', { ...npm, ...env })).toBe(join(process.cwd(), 'x'));
   });
 
-  it('the working directory when the script has moved on by itself', () => {
+  it('is resolved from the working directory if the process has left the package directory', () => {
     process.chdir(directory);
     expect(resolveFromUser('x', npm)).toBe(join(process.cwd(), 'x'));
   });
 });
 
-describe('a variable', () => {
-  it('that only the prototype has is unset', () => {
+describe('an environment variable', () => {
+  it('is unset if only the prototype of the environment has its name', () => {
     expect(readVariable(environment(), 'constructor')).toBeUndefined();
     expect(readVariable(environment(), '__proto__')).toBeUndefined();
   });
 
-  it('is found', () => {
+  it('is read by its name', () => {
     expect(readVariable(environment(), 'PATH')).toBe(process.env['PATH']);
   });
 });
@@ -83,7 +83,7 @@ describe('colour', () => {
     [{ NO_COLOR: '1' }, { isTTY: true }, false],
     [{ TERM: 'dumb' }, { isTTY: true }, false],
     [{}, {}, false],
-  ])('with %j on %j: %s', (env, stream, allowed) => {
+  ])('is allowed in the environment %j on the stream %j: %s', (env, stream, allowed) => {
     expect(allowsColor(env, stream)).toBe(allowed);
   });
 });

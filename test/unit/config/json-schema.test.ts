@@ -6,12 +6,12 @@ import { configJsonSchema } from '../../../src/config/json-schema.ts';
 
 const schema = configJsonSchema();
 
-it('is shipped as it is generated', () => {
+it('config/evalwatch.schema.json equals the generated JSON schema', () => {
   const file = join(import.meta.dirname, '../../../config/evalwatch.schema.json');
   expect(JSON.parse(readFileSync(file, 'utf8'))).toEqual(schema);
 });
 
-it('names its draft and refuses unknown keys', () => {
+it('the JSON schema names its draft and rejects unknown keys', () => {
   expect(schema).toMatchObject({
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     type: 'object',
@@ -24,7 +24,7 @@ it('names its draft and refuses unknown keys', () => {
   });
 });
 
-it('lets sections with defaults be left empty', () => {
+it('the JSON schema accepts empty sections that have defaults', () => {
   expect(schema).toMatchObject({
     properties: {
       service: { type: 'object' },
@@ -35,7 +35,7 @@ it('lets sections with defaults be left empty', () => {
   });
 });
 
-it('wants exactly one key source in a place, and one for each project', () => {
+it('the JSON schema requires a key source per project and rejects two in one place', () => {
   const both = { required: ['api_key_file', 'api_key_env'] };
   const one = [{ required: ['api_key_file'] }, { required: ['api_key_env'] }];
   expect(schema).toMatchObject({
@@ -47,7 +47,7 @@ it('wants exactly one key source in a place, and one for each project', () => {
   });
 });
 
-it('knows durations, sizes, ranges and defaults', () => {
+it('the JSON schema describes durations, sizes, ranges, log levels and defaults', () => {
   expect(schema).toMatchObject({
     properties: {
       service: {
@@ -71,7 +71,7 @@ it.each([
   [{ postgres_url_file: 'url', postgres_url_env: 'URL' }, false],
   [{ path: 'a.db', postgres_url_env: 'URL' }, false],
   [{ lease: '10s' }, false],
-])('takes the store %j: %s', (store, isGood) => {
+])('the JSON schema accepts the store %j: %s', (store, isGood) => {
   const validate = new Ajv2020({ strict: false }).compile(schema);
   const service = { base_url: 'https://evaluation.example.com', api_key_file: 'key' };
   expect(validate({ service, projects: [{ id: 'a' }], store })).toBe(isGood);
@@ -84,7 +84,7 @@ it.each([
   [{ url: 'hc-ping.com/secret' }, false],
   [{ url: 'https://user:secret@hc-ping.com/' }, false],
   [{ url: 'https://hc-ping.com/secret', url_env: 'HEARTBEAT' }, false],
-])('takes the heartbeat %j: %s', (heartbeat, isGood) => {
+])('the JSON schema accepts the heartbeat %j: %s', (heartbeat, isGood) => {
   const validate = new Ajv2020({ strict: false }).compile(schema);
   const service = { base_url: 'https://evaluation.example.com', api_key_file: 'key' };
   expect(validate({ service, projects: [{ id: 'a' }], heartbeat })).toBe(isGood);

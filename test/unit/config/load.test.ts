@@ -10,7 +10,7 @@ import { errorOf, load, loadText, minimal, places, temporaryDirectory } from './
 const directory = temporaryDirectory();
 
 describe('a configuration file', () => {
-  it('needs a base_url, a key source and a project, and has defaults for everything else', async () => {
+  it('has defaults for everything except base_url, a key source and a project', async () => {
     const text = minimal();
     expect(await loadText(directory, text)).toEqual({
       file: join(directory, 'evalwatch.yaml'),
@@ -54,7 +54,7 @@ describe('a configuration file', () => {
     });
   });
 
-  it('takes every option', async () => {
+  it('may set every option of a SQLite setup without a heartbeat', async () => {
     writeFileSync(join(directory, 'ca.pem'), rootCertificates.slice(0, 2).join('\n'));
     const config = await loadText(
       directory,
@@ -159,7 +159,7 @@ log:
     });
   });
 
-  it('may leave a section empty', async () => {
+  it('has defaults for an empty section', async () => {
     const text = minimal({ top: 'store:\nweb:\nlog:' });
     const { sources: _, ...whole } = await loadText(directory, minimal());
     expect(await loadText(directory, text)).toMatchObject(whole);
@@ -179,13 +179,13 @@ ${projects.join('\n')}
     expect(loaded.every(({ schedule }) => schedule === '*/5 * * * * *')).toBe(true);
   });
 
-  it('keeps to YAML 1.2 whatever its directive says', async () => {
+  it('is parsed as YAML 1.2 even if its directive names 1.1', async () => {
     const text = `%YAML 1.1\n---\n${minimal({ project: 'datasets: yes' })}`;
     const { faults } = await errorOf(loadText(directory, text));
     expect(places(faults)).toEqual(['8:15 projects[0].datasets must be true or false, not "yes"']);
   });
 
-  it('may come from Windows', async () => {
+  it('may have a byte order mark and CRLF line ends, which do not shift error positions', async () => {
     const text = `\ufeff${minimal({ top: 'jitter: 1' })}`.replaceAll('\n', '\r\n');
     const { faults } = await errorOf(loadText(directory, text));
     expect(places(faults)).toEqual([
@@ -193,7 +193,7 @@ ${projects.join('\n')}
     ]);
   });
 
-  it('gives a configuration that nobody can change', async () => {
+  it('is loaded as a frozen configuration', async () => {
     const config = await loadText(directory, minimal());
     const objects = [
       config,
@@ -208,7 +208,7 @@ ${projects.join('\n')}
     expect(objects.every((object) => Object.isFrozen(object))).toBe(true);
   });
 
-  it('names its paths from its own directory, not from where a symbolic link leads', async () => {
+  it('resolves its paths from the directory of a symbolic link, not of its target', async () => {
     const elsewhere = join(directory, 'elsewhere');
     mkdirSync(elsewhere);
     await loadText(directory, minimal());
@@ -218,7 +218,7 @@ ${projects.join('\n')}
   });
 });
 
-describe('a range holds both of its ends', () => {
+describe('the permitted range', () => {
   const at = (section: 'service' | 'top', text: string) => minimal({ [section]: text });
 
   it.each([
@@ -232,7 +232,7 @@ describe('a range holds both of its ends', () => {
     ['top', 'missing_after', '1', '1000', '0', '1001'],
     ['top', 'store: { postgres_url_file: url, lease', '5s }', '5m }', '4999ms }', '5m1ms }'],
     ['top', 'store: { retention', '1s }', '3650d }', '999ms }', '3651d }'],
-  ] as const)('%s: %s', async (section, key, least, most, below, above) => {
+  ] as const)('includes both ends: %s %s', async (section, key, least, most, below, above) => {
     for (const value of [least, most]) {
       await loadText(directory, at(section, `${key}: ${value}`));
     }
@@ -244,7 +244,7 @@ describe('a range holds both of its ends', () => {
     }
   });
 
-  it('project ids: 1 to 512 code points', async () => {
+  it('ends at 512 code points for a project id', async () => {
     const id = '😀'.repeat(512);
     const config = await loadText(directory, minimal().replace('checkout-bot', id));
     expect(config.projects[0]?.id).toBe(id);
@@ -252,7 +252,7 @@ describe('a range holds both of its ends', () => {
   });
 });
 
-describe('a text', () => {
+describe('a text value', () => {
   const TOO_LONG = 'must have at most 4096 characters';
 
   it('may be as long as 4,096 characters', async () => {
@@ -271,13 +271,13 @@ describe('a text', () => {
     ['6:15', 'projects[0].schedule', minimal({ project: `schedule: "${'x'.repeat(4097)}"` })],
     ['6:9', 'jitter', minimal({ top: `jitter: "${'1'.repeat(4097)}"` })],
     ['6:18', 'projects[0].api_key_env', minimal({ project: `api_key_env: ${'X'.repeat(4097)}` })],
-  ])('that is longer is one mistake, and not repeated: %s %s', async (place, option, text) => {
+  ])('is rejected once and not repeated if it is longer: %s %s', async (place, option, text) => {
     const { faults } = await errorOf(loadText(directory, text));
     expect(places(faults)).toEqual([`${place} ${option} ${TOO_LONG}`]);
   });
 });
 
-describe('http:// to the service', () => {
+describe('base_url', () => {
   const service = (url: string, more = '') =>
     minimal({ service: more }).replace('https://evaluation.example.com', url);
 
@@ -288,7 +288,7 @@ describe('http:// to the service', () => {
     ['http://evaluation.example.com', 'allow_http: true'],
     ['http://localhost', 'allow_http: true\nproxy_url: http://proxy.example.com'],
     ['https://evaluation.example.com', 'proxy_url: http://proxy.example.com'],
-  ])('%s with %j is allowed', async (url, more) => {
+  ])('accepts %s with the options %j', async (url, more) => {
     const config = await loadText(directory, service(url, more));
     expect(config.service.baseUrl).toBe(url);
   });
@@ -297,7 +297,7 @@ describe('http:// to the service', () => {
     ['http://evaluation.example.com', ''],
     ['http://evaluation.example.com', 'allow_http: false'],
     ['http://localhost', 'proxy_url: http://proxy.example.com'],
-  ])('%s with %j is not', async (url, more) => {
+  ])('rejects the plain HTTP address %s with the options %j', async (url, more) => {
     const { faults } = await errorOf(loadText(directory, service(url, more)));
     expect(places(faults)).toEqual([
       expect.stringMatching(/^2:13 service.base_url must start with https:\/\/, unless allow_http/),
@@ -308,7 +308,7 @@ describe('http:// to the service', () => {
 describe('a key source', () => {
   const withEnv = minimal().replace('api_key_file: key', 'api_key_env: EVALUATION_KEY');
 
-  it('of a project takes the place of the service’s, whichever form either has', async () => {
+  it('of a project overrides that of the service, whether file or variable', async () => {
     const config = await loadText(
       directory,
       `${withEnv}    api_key_file: own\n  - id: other\n    api_key_env: OTHER_KEY\n  - id: third\n`,
@@ -321,7 +321,7 @@ describe('a key source', () => {
     ]);
   });
 
-  it('is not needed at the service when every project has its own', async () => {
+  it('is not required for the service if every project has its own', async () => {
     const text = minimal({ project: 'api_key_file: own' }).replace('  api_key_file: key\n', '');
     expect((await loadText(directory, text)).projects[0]?.key).toEqual({
       file: join(directory, 'own'),
@@ -329,7 +329,7 @@ describe('a key source', () => {
   });
 
   it.each([{}, { EVALUATION_KEY: '' }, { EVALUATION_KEY: ' \n' }])(
-    'in an unset or empty variable is a mistake only where keys are required: %j',
+    'is rejected for an unset or empty variable only if secrets are required: %j',
     async (env) => {
       const error = await errorOf(loadText(directory, withEnv, { env }));
       expect(places(error.faults)).toEqual([
@@ -351,14 +351,14 @@ describe('a heartbeat', () => {
     ['{ url_env: HEARTBEAT }', { env: 'HEARTBEAT', value: 'https://hc-ping.com/5ecret' }],
     ['{}', undefined],
     ['', undefined],
-  ])('is %s', async (text, heartbeat) => {
+  ])('is loaded from %s', async (text, heartbeat) => {
     const env = { HEARTBEAT: 'https://hc-ping.com/5ecret' };
     const config = await loadText(directory, withHeartbeat(text), { env });
     expect(config.heartbeat).toEqual(heartbeat);
     expect(config.files.includes(join(directory, 'heartbeat'))).toBe(text.includes('url_file'));
   });
 
-  it('may lack its variable only where nothing is requested', async () => {
+  it('may name an unset variable only if secrets are not required', async () => {
     const text = withHeartbeat('{ url_env: HEARTBEAT }');
     const error = await errorOf(loadText(directory, text));
     expect(places(error.faults)).toEqual([
@@ -371,7 +371,7 @@ describe('a heartbeat', () => {
 describe('a PostgreSQL store', () => {
   const withStore = (store: string) => minimal({ top: `store: { ${store} }` });
 
-  it('takes its address from a file beside the configuration', async () => {
+  it('resolves postgres_url_file from the directory of the configuration', async () => {
     const config = await loadText(directory, withStore('postgres_url_file: url, lease: 30s'));
     expect(config.store).toEqual({
       postgresUrl: { file: join(directory, 'url') },
@@ -380,7 +380,7 @@ describe('a PostgreSQL store', () => {
     });
   });
 
-  it('takes it from the environment, and has a lease of 10 s', async () => {
+  it('takes its URL from a variable and has a default lease of 10 s', async () => {
     const env = { DATABASE_URL: 'postgres://db/evalwatch' };
     const config = await loadText(directory, withStore('postgres_url_env: DATABASE_URL'), { env });
     expect(config.store).toMatchObject({
@@ -389,13 +389,13 @@ describe('a PostgreSQL store', () => {
     });
   });
 
-  it('is not displaced by the path that the image sets for the others', async () => {
+  it('is not overridden by EVALWATCH_STORE_PATH', async () => {
     const env = { EVALWATCH_STORE_PATH: '/data/evalwatch.db' };
     const config = await loadText(directory, withStore('postgres_url_file: url'), { env });
     expect(config.store).not.toHaveProperty('path');
   });
 
-  it('may lack its variable only where nothing is written', async () => {
+  it('may name an unset variable only if secrets are not required', async () => {
     const text = withStore('postgres_url_env: DATABASE_URL');
     const error = await errorOf(loadText(directory, text));
     expect(places(error.faults)).toEqual([
@@ -404,7 +404,7 @@ describe('a PostgreSQL store', () => {
     await loadText(directory, text, { requireSecrets: false });
   });
 
-  it('is not named by an address in the place of a path, which is not repeated', async () => {
+  it('is not selected by a URL in EVALWATCH_STORE_PATH, and the error does not repeat the URL', async () => {
     const env = { EVALWATCH_STORE_PATH: 'postgres://eva:5ecret@db/evalwatch' };
     const { message } = await errorOf(loadText(directory, minimal(), { env }));
     expect(message).toBe(
@@ -413,7 +413,7 @@ describe('a PostgreSQL store', () => {
   });
 });
 
-describe('the environment overrides the file', () => {
+describe('overriding the file by environment variables', () => {
   const overrides = {
     EVALWATCH_SERVICE_BASE_URL: 'https://other.example.com/',
     EVALWATCH_STORE_PATH: 'here.db',
@@ -421,7 +421,7 @@ describe('the environment overrides the file', () => {
     EVALWATCH_LOG_LEVEL: 'error',
   };
 
-  it('with four variables, a relative path starting from where the user stands', async () => {
+  it('works for four options and resolves a relative path from the working directory', async () => {
     const config = await loadText(directory, minimal(), { env: overrides });
     expect(config.service.baseUrl).toBe('https://other.example.com');
     expect(config.store).toMatchObject({ path: join(process.cwd(), 'here.db') });
@@ -429,21 +429,21 @@ describe('the environment overrides the file', () => {
     expect(config.log.level).toBe('error');
   });
 
-  it('unless a variable is empty', async () => {
+  it('ignores empty variables', async () => {
     const env = Object.fromEntries(Object.keys(overrides).map((name) => [name, '']));
     expect(await loadText(directory, minimal(), { env })).toEqual(
       await loadText(directory, minimal()),
     );
   });
 
-  it('so that a required option may be left out and a bad one does not matter', async () => {
+  it('replaces a missing required option and an invalid one', async () => {
     const text = minimal({ top: 'log:\n  level: loud' }).replace(/ {2}base_url: .*\n/, '');
     const config = await loadText(directory, text, { env: overrides });
     expect(config.service.baseUrl).toBe('https://other.example.com');
     expect(config.log.level).toBe('error');
   });
 
-  it('and is named where it is wrong, beside the mistakes of the file', async () => {
+  it('names each invalid variable, beside the errors of the file', async () => {
     const env = {
       EVALWATCH_SERVICE_BASE_URL: 'http://other.example.com',
       EVALWATCH_WEB_LISTEN: '80',
@@ -482,7 +482,7 @@ describe('a ca_file', () => {
       'ca.pem" has a damaged certificate (2 of 3)',
     ],
     ['bytes', Buffer.from([0xff, 0xfe, 0]), 'the file is not UTF-8 text'],
-  ])('with %s in it is a mistake', async (_what, content, message) => {
+  ])('is rejected if it contains %s', async (_what, content, message) => {
     writeFileSync(join(directory, 'ca.pem'), content);
     const { faults } = await errorOf(loadText(directory, text));
     expect(places(faults)).toEqual([expect.stringContaining(message)]);
@@ -490,7 +490,7 @@ describe('a ca_file', () => {
   });
 });
 
-describe('a file that cannot be read is one mistake', () => {
+describe('an unreadable configuration file', () => {
   const ADVICE = '; name one with --config, or start from a copy of config/evalwatch.yaml';
 
   it.each([
@@ -499,7 +499,7 @@ describe('a file that cannot be read is one mistake', () => {
     ['', `this is a directory, not a file${ADVICE}`],
     ['nul\0.yaml', `reading the file failed (ERR_INVALID_ARG_VALUE)${ADVICE}`],
     ['loop.yaml', `the symbolic links of this path form a loop${ADVICE}`],
-  ])('%j', async (name, message) => {
+  ])('is reported as one error with the cause: %j', async (name, message) => {
     await loadText(directory, minimal());
     rmSync(join(directory, 'loop.yaml'), { force: true });
     symlinkSync('loop.yaml', join(directory, 'loop.yaml'));
@@ -514,13 +514,13 @@ describe('a file that cannot be read is one mistake', () => {
     ['not UTF-8', Buffer.from('a: \xe4\n', 'latin1'), 'the file is not UTF-8 text'],
     ['UTF-16', Buffer.from('\ufeffa: 1\n', 'utf16le'), 'the file is not UTF-8 text'],
     ['too large', Buffer.alloc(4_194_305, '#'), 'the file is larger than 4194304 bytes'],
-  ])('%s', async (_what, content, message) => {
+  ])('is reported as one error if it is %s', async (_what, content, message) => {
     const error = await errorOf(loadText(directory, content));
     expect(error).toMatchObject({ reason: 'unreadable', cause: undefined });
     expect(places(error.faults)).toEqual([`1:1 ${message}`]);
   });
 
-  it.each(['/dev/zero', '/dev/tty'])('no file but %s', async (path) => {
+  it.each(['/dev/zero', '/dev/tty'])('is rejected if it is the device %s', async (path) => {
     const error = await errorOf(load(path));
     expect(error.message).toBe(
       `${path}:1:1: this is a pipe, a socket or a device, and only regular files are read`,
@@ -528,7 +528,7 @@ describe('a file that cannot be read is one mistake', () => {
   });
 });
 
-describe('a file that would cost too much', () => {
+describe('the complexity limit of a file', () => {
   const flow = (levels: number) => `${'['.repeat(levels)}1${']'.repeat(levels)}`;
   const block = (levels: number) =>
     Array.from({ length: levels }, (_, level) => `${' '.repeat(level)}a:`)
@@ -538,7 +538,7 @@ describe('a file that would cost too much', () => {
   it.each([
     ['brackets', flow],
     ['indentation', block],
-  ])('has 100 levels at most: %s', async (_, nested) => {
+  ])('allows 100 levels of nesting and rejects 101: %s', async (_, nested) => {
     const deepest = await errorOf(loadText(directory, nested(100)));
     expect(deepest.reason).toBe('invalid');
     const { faults } = await errorOf(loadText(directory, nested(101)));
@@ -548,7 +548,7 @@ describe('a file that would cost too much', () => {
   });
 
   // The proof `large-configurations` loads one below the limit.
-  it('has 1,500,000 tokens at most', async () => {
+  it('rejects more than 1,500,000 tokens', async () => {
     const { faults } = await errorOf(loadText(directory, tokens(1_501_000)));
     expect(faults.map(({ message }) => message)).toEqual([
       'not usable YAML: more than 1500000 tokens',
@@ -556,7 +556,7 @@ describe('a file that would cost too much', () => {
   });
 });
 
-describe('an error', () => {
+describe('a configuration error', () => {
   it.each([
     ['syntax', 'a: [\n'],
     ['invalid', 'a: 1\n'],
@@ -564,7 +564,7 @@ describe('an error', () => {
     expect((await errorOf(loadText(directory, text))).reason).toBe(reason);
   });
 
-  it('tells of mistakes inside an alias where they stand, and only once', async () => {
+  it('is reported once at the anchor, not at its aliases', async () => {
     const { faults } = await errorOf(
       loadText(
         directory,
@@ -583,7 +583,7 @@ projects:
 describe('the shipped config/evalwatch.yaml', () => {
   const shipped = join(import.meta.dirname, '../../../config/evalwatch.yaml');
 
-  it('says the defaults', async () => {
+  it('states the default of every option it sets', async () => {
     const config = await load(shipped);
     const plain = await loadText(
       directory,
@@ -608,7 +608,7 @@ describe('the shipped config/evalwatch.yaml', () => {
   });
 });
 
-it('lets other work run while it reads many projects', async () => {
+it('loading 5,000 projects yields to the event loop', async () => {
   const projects = Array.from({ length: 5000 }, (_, n) => `  - id: project-${n}\n`).join('');
   let turns = 0;
   const count = () => {

@@ -34,7 +34,7 @@ const PLACES: Readonly<Record<string, (path: string) => Promise<unknown>>> = {
     web({ client_auth_type: 'RequireAndVerifyClientCert', client_ca_file: path }),
 };
 
-it('nothing but a regular file is read, wherever a configuration names one', async () => {
+it('the configuration file and the files it names must be regular files', async () => {
   const others = await notFiles(directory);
   for (const [place, read] of Object.entries(PLACES)) {
     for (const [what, path] of Object.entries(others)) {

@@ -14,13 +14,13 @@ async function messageOf(source: Parameters<typeof readPostgresUrl>[0]): Promise
   throw new Error('it was read without complaint');
 }
 
-describe('the address of the database', () => {
+describe('the database URL', () => {
   it.each([
     'postgres://db/evalwatch',
     'postgresql://eva:5ecret@db.example.com:5432/evalwatch?sslmode=verify-full',
     'postgres://eva:a%40b%25c@one:5432,two:5432/evalwatch?sslmode=verify-full',
     'postgres://one,[::1]:5433/evalwatch',
-  ])('%s is taken from a file or a variable, white space around it dropped', async (url) => {
+  ])('%s is read from a file or a variable and trimmed', async (url) => {
     writeFileSync(file, ` ${url}\r\n`);
     expect(await readPostgresUrl({ file })).toBe(url);
     expect(await readPostgresUrl({ env: 'DATABASE_URL', value: ` ${url}\n` })).toBe(url);
@@ -34,7 +34,7 @@ describe('the address of the database', () => {
     ['postgres://eva:5ecret@db\npostgres://eva:5ecret@db', 'the address must be one line'],
     [Buffer.from([0xff]), 'the file is not UTF-8 text'],
     ['p'.repeat(16_385), 'the file is larger than 16384 bytes'],
-  ])('%j in a file is refused without repeating any of it', async (content, message) => {
+  ])('is rejected without being repeated if the file contains %j', async (content, message) => {
     writeFileSync(file, content);
     expect(await messageOf({ file })).toBe(`store.postgres_url_file: ${file}: ${message}`);
   });
@@ -42,7 +42,7 @@ describe('the address of the database', () => {
   it.each([
     ['missing', 'there is no such file'],
     ['folder', 'this is a directory, not a file'],
-  ])('a file that is %s is named', async (name, message) => {
+  ])('is rejected with the path of a file that cannot be read: %s', async (name, message) => {
     mkdirSync(join(directory, 'folder'), { recursive: true });
     const path = join(directory, name);
     expect(await messageOf({ file: path })).toBe(`store.postgres_url_file: ${path}: ${message}`);
@@ -54,13 +54,13 @@ describe('the address of the database', () => {
       'eva:5ecret@db',
       'environment variable DATABASE_URL: the address must start with postgres:// or postgresql://',
     ],
-  ])('%j in a variable is refused', async (value, message) => {
+  ])('is rejected if the variable contains %j', async (value, message) => {
     expect(await messageOf({ env: 'DATABASE_URL', value })).toBe(
       `store.postgres_url_env: ${message}`,
     );
   });
 
-  it('in a variable is never named where the name may be the secret', async () => {
+  it('is rejected without the name of the variable if the name could be the secret', async () => {
     expect(await messageOf({ env: 'eva_5ecret', value: undefined })).toBe(
       'store.postgres_url_env: the environment variable is not set or is empty; its name is not shown because it could be the secret itself',
     );

@@ -16,8 +16,8 @@ async function loadWeb(text: string) {
   return await loadWebConfig(file);
 }
 
-describe.each(NAMES)('the name %s', (name) => {
-  it('is a user like any other', async () => {
+describe.each(NAMES)('the name %s of Object.prototype', (name) => {
+  it('is accepted as a user name, and named in an error about its hash', async () => {
     const { users } = await loadWeb(`basic_auth_users:\n  ${name}: ${HASH}\n`);
     expect([...users]).toEqual([[name, HASH]]);
     await expect(loadWeb(`basic_auth_users:\n  ${name}: secret\n`)).rejects.toThrow(
@@ -32,7 +32,7 @@ describe.each(NAMES)('the name %s', (name) => {
     ['store', (key: string) => `store:\n  ${key}\n`],
     ['web', (key: string) => `web:\n  ${key}\n`],
     ['log', (key: string) => `log:\n  ${key}\n`],
-  ])('is an unknown key, where it stands, at %s', async (_, write) => {
+  ])('is rejected as an unknown key at its position in %s', async (_, write) => {
     const text = write(`${name}: { base_url: x, id: x }`);
     const { faults } = await errorOf(loadText(directory, text));
     const before = text.slice(0, text.indexOf(name)).split('\n');
@@ -41,14 +41,14 @@ describe.each(NAMES)('the name %s', (name) => {
   });
 
   it.each(['', 'tls_server_config:\n  ', 'http_server_config:\n  headers:\n    '])(
-    'is an unknown key of a web configuration behind %j',
+    'is rejected as an unknown key of a web configuration after %j',
     async (before) => {
       const text = `${before}${name}: x\nbasic_auth_users: { alice: ${HASH} }\n`;
       await expect(loadWeb(text)).rejects.toThrow(`unknown key "${name}"`);
     },
   );
 
-  it('given twice is told', async () => {
+  it('is reported as a duplicate key if it is given twice', async () => {
     const text = `${name}: 1\n${name}: 2\n`;
     const document = await readYaml(text);
     expect(document).toMatchObject({
@@ -57,7 +57,7 @@ describe.each(NAMES)('the name %s', (name) => {
   });
 });
 
-it('nothing in a file has a prototype', async () => {
+it('no mapping in a parsed file has a prototype', async () => {
   const document = await readYaml('a: { b: [{ c: 1 }] }\n? &k { d: 1 }\n: *k\n');
   if ('syntaxFault' in document) throw new Error(document.syntaxFault.message);
   const seen: unknown[] = [document.value];
@@ -69,14 +69,14 @@ it('nothing in a file has a prototype', async () => {
   expect(seen.length).toBeGreaterThan(4);
 });
 
-it('a user is named as it is written, also as a number', async () => {
+it('a user name keeps its spelling even if it looks like a number, a boolean or null', async () => {
   const names = ['0123', '1e3', '0x10', 'true', '~'];
   const lines = names.map((name) => `  ${name}: ${HASH}\n`).join('');
   const { users } = await loadWeb(`basic_auth_users:\n${lines}`);
   expect([...users.keys()]).toEqual(names);
 });
 
-it('a user with a line break cannot write a line of the error', async () => {
+it('a line break in a user name adds no line to the error message', async () => {
   const text = `basic_auth_users:\n  "a:\\nweb.yaml:1:1: all is well": ${HASH}\n`;
   const error = await loadWeb(text).catch((reason: unknown) => reason);
   expect(String(error).split('\n')).toHaveLength(1);

@@ -24,7 +24,7 @@ const damaged = fc.tuple(fc.nat(), fc.nat({ max: 20 }), words).map(([at, length,
   return good.slice(0, start) + text + good.slice(start + length);
 });
 
-it('whatever a file holds, it is loaded or its mistakes are told in place', async () => {
+it('a file with random content is loaded or rejected with positions inside the file', async () => {
   await fc.assert(
     fc.asyncProperty(fc.oneof(words, damaged), async (text) => {
       const error = await loadText(directory, text).then(
@@ -50,7 +50,7 @@ it('whatever a file holds, it is loaded or its mistakes are told in place', asyn
 
 // The proof `large-configurations` has texts of the maximum size of a file.
 it.each(largeTexts(16 * 1024))(
-  '%s end in a plain error of at most 101 lines',
+  'a file with %s is rejected with at most 101 errors',
   async (_what, text) => {
     const error = await errorOf(loadText(directory, text));
     expect(error.faults.length).toBeLessThanOrEqual(101);
@@ -58,7 +58,7 @@ it.each(largeTexts(16 * 1024))(
   },
 );
 
-it('of more than a hundred mistakes the first are told, and how many more there are', async () => {
+it('a file with more than 100 errors is rejected with the first 100 and the number of others', async () => {
   const wrong = Array.from({ length: 250 }, (_, n) => `  - { id: p${n}, dataset: true }\n`);
   const text = minimal() + wrong.join('');
   const { faults } = await errorOf(loadText(directory, text));

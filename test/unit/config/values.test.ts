@@ -10,7 +10,7 @@ import { parseSize, suggestSize } from '../../../src/config/values/size.ts';
 import { closest } from '../../../src/config/suggest.ts';
 import { parseTimezone } from '../../../src/config/values/timezone.ts';
 
-describe('a duration', () => {
+describe('duration parsing', () => {
   it.each([
     ['500ms', 500],
     ['10s', 10_000],
@@ -22,12 +22,12 @@ describe('a duration', () => {
     ['1d2h3m4s5ms', 93_784_005],
     ['1m30ms', 60_030],
     ['90m', 5_400_000],
-  ])('%s is %d ms', (text, ms) => {
+  ])('parses %s as %d ms', (text, ms) => {
     expect(parseDuration(text)).toBe(ms);
   });
 
   it.each(['', '10', '0', 's', '1.5s', '-1s', '+1s', '1s1m', '1s1s', '1 s', '1S', '10w', '1h 30m'])(
-    'is not %j',
+    'rejects %j',
     (text) => {
       expect(parseDuration(text)).toBeUndefined();
     },
@@ -41,26 +41,26 @@ describe('a duration', () => {
     ['500 Milliseconds', '10s', '500ms'],
     ['2 Days', '10s', '2d'],
     ['5M', '10s', '5m'],
-  ])('is what %j may have meant', (input, example, suggestion) => {
+  ])('suggests a duration for %j', (input, example, suggestion) => {
     expect(suggestDuration(input, example)).toBe(suggestion);
   });
 
-  it.each(['soon', '', '1.5h', '1m1h'])('is not guessed from %j', (input) => {
+  it.each(['soon', '', '1.5h', '1m1h'])('suggests nothing for %j', (input) => {
     expect(suggestDuration(input, '10s')).toBeUndefined();
   });
 });
 
-describe('a size', () => {
+describe('size parsing', () => {
   it.each([
     ['1B', 1],
     ['512KiB', 524_288],
     ['64MiB', 67_108_864],
     ['1GiB', 1_073_741_824],
-  ])('%s is %d bytes', (text, bytes) => {
+  ])('parses %s as %d bytes', (text, bytes) => {
     expect(parseSize(text)).toBe(bytes);
   });
 
-  it.each(['', '64', '64MB', '64mib', '1.5MiB', '64 MiB', 'MiB', '-1B'])('is not %j', (text) => {
+  it.each(['', '64', '64MB', '64mib', '1.5MiB', '64 MiB', 'MiB', '-1B'])('rejects %j', (text) => {
     expect(parseSize(text)).toBeUndefined();
   });
 
@@ -71,16 +71,16 @@ describe('a size', () => {
     ['64 mib', '64MiB'],
     ['1g', '1GiB'],
     ['100 bytes', '100B'],
-  ])('is what %j may have meant', (input, suggestion) => {
+  ])('suggests a size for %j', (input, suggestion) => {
     expect(suggestSize(input)).toBe(suggestion);
   });
 
-  it.each(['a lot', '1.5MB', '1TiB', ''])('is not guessed from %j', (input) => {
+  it.each(['a lot', '1.5MB', '1TiB', ''])('suggests nothing for %j', (input) => {
     expect(suggestSize(input)).toBeUndefined();
   });
 });
 
-describe('the address of the service', () => {
+describe('base URL parsing', () => {
   it.each([
     ['https://evaluation.example.com', 'https://evaluation.example.com'],
     ['https://evaluation.example.com/', 'https://evaluation.example.com'],
@@ -88,7 +88,7 @@ describe('the address of the service', () => {
     ['HTTPS://Evaluation.Example.com:443/API', 'https://evaluation.example.com/API'],
     ['http://[::1]:8080', 'http://[::1]:8080'],
     ['https://evaluation.example.com/team@home', 'https://evaluation.example.com/team@home'],
-  ])('%s becomes %s', (text, url) => {
+  ])('normalizes %s to %s', (text, url) => {
     expect(parseBaseUrl(text)).toEqual({ value: url });
   });
 
@@ -104,7 +104,7 @@ describe('the address of the service', () => {
     'https://:5ecret@evaluation.example.com',
     'https://evaluation.example.com?',
     'https://evaluation.example.com#',
-  ])('is not %j, which is not repeated', (text) => {
+  ])('rejects %j without repeating a password', (text) => {
     expect(parseBaseUrl(text).fault).toMatch(/^must /);
     expect(parseBaseUrl(text).fault).not.toContain('5ecret');
   });
@@ -123,17 +123,17 @@ describe('the address of the service', () => {
     ['http://[::2]', 'remote'],
     ['https://evaluation.example.com', false],
     ['nonsense', false],
-  ])('%s over plain HTTP: %s', (text, where) => {
+  ])('classifies the destination of %s over plain HTTP: %s', (text, where) => {
     expect(isPlainHttp(text)).toBe(where);
   });
 });
 
-describe('the address of a proxy', () => {
+describe('proxy URL parsing', () => {
   it.each([
     ['http://proxy.example.com:3128', 'http://proxy.example.com:3128/'],
     ['https://proxy.example.com/', 'https://proxy.example.com/'],
     ['http://user:p%40ss@proxy.example.com:3128', 'http://user:p%40ss@proxy.example.com:3128/'],
-  ])('%s becomes %s', (text, url) => {
+  ])('normalizes %s to %s', (text, url) => {
     expect(parseProxyUrl(text)).toEqual({ value: url });
   });
 
@@ -143,13 +143,13 @@ describe('the address of a proxy', () => {
     'http://proxy.example.com/path',
     'http://proxy.example.com?query',
     'http://user:5ecret%zz@proxy.example.com',
-  ])('is not %j, which is not repeated', (text) => {
+  ])('rejects %j without repeating a password', (text) => {
     expect(parseProxyUrl(text).fault).toMatch(/^must /);
     expect(parseProxyUrl(text).fault).not.toContain('5ecret');
   });
 });
 
-describe('where to listen', () => {
+describe('listen address parsing', () => {
   it.each([
     ['127.0.0.1:10570', '127.0.0.1', 10_570],
     ['0.0.0.0:0', '0.0.0.0', 0],
@@ -157,7 +157,7 @@ describe('where to listen', () => {
     ['[::]:65535', '::', 65_535],
     ['localhost:80', 'localhost', 80],
     ['monitor_1.example.com:80', 'monitor_1.example.com', 80],
-  ])('%s is host %s, port %d', (text, host, port) => {
+  ])('parses %s as host %s and port %d', (text, host, port) => {
     expect(parseListen(text)).toEqual({ value: { host, port } });
   });
 
@@ -167,12 +167,12 @@ describe('where to listen', () => {
     ['*:10570', '0.0.0.0:10570'],
     ['localhost', 'localhost:10570'],
     ['::1:80', '[::1]:80'],
-  ])('is not %s, which may mean %s', (text, suggestion) => {
+  ])('rejects %s and suggests %s', (text, suggestion) => {
     expect(parseListen(text).fault).toContain(`did you mean "${suggestion}"?`);
   });
 
   it.each(['', ':', 'localhost:', 'localhost:-1', 'localhost:1e3', '[localhost]:80', '1.2.3:80'])(
-    'is not %j',
+    'rejects %j',
     (text) => {
       expect(parseListen(text).fault).toMatch(
         /^must be host:port, such as [^,]+(, not ("[^"]+"|empty))?$/,
@@ -180,25 +180,25 @@ describe('where to listen', () => {
     },
   );
 
-  it('has no port over 65535', () => {
+  it('rejects a port above 65535', () => {
     expect(parseListen('localhost:65536').fault).toBe(
       'must have a port from 0 to 65535, not 65536',
     );
   });
 });
 
-describe('a time zone', () => {
+describe('time zone parsing', () => {
   it.each([
     ['UTC', 'UTC'],
     ['Europe/Berlin', 'Europe/Berlin'],
     ['europe/berlin', 'Europe/Berlin'],
     ['America/Argentina/Buenos_Aires', 'America/Argentina/Buenos_Aires'],
-  ])('%s is %s', (text, zone) => {
+  ])('parses %s as %s', (text, zone) => {
     expect(parseTimezone(text)).toEqual({ value: zone });
   });
 
   it.each(['', 'Mars/Olympus', '+01:00', '-05:00', 'undefined', 'Europe/Berlin ', 'CEST'])(
-    'is not %j',
+    'rejects %j',
     (text) => {
       expect(parseTimezone(text).fault).toMatch(/^must be a time zone/);
     },
@@ -208,7 +208,7 @@ describe('a time zone', () => {
     ['Europe/Berln', 'Europe/Berlin'],
     ['Europe Berlin', 'Europe/Berlin'],
     ['America/New-York', 'America/New_York'],
-  ])('%s may mean %s', (text, zone) => {
+  ])('suggests for %s the time zone %s', (text, zone) => {
     expect(parseTimezone(text).hint?.()).toBe(zone);
   });
 });

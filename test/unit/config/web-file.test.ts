@@ -40,8 +40,8 @@ const tls = (...lines: readonly string[]) =>
     .concat(lines.map((line) => `  ${line}`))
     .join('\n');
 
-describe('a web configuration', () => {
-  it('has paths from its own directory, and usual values for what it leaves out', async () => {
+describe('a web configuration file', () => {
+  it('resolves paths from its own directory and has defaults for missing options', async () => {
     expect(await load(tls())).toEqual({
       files: ['web.yaml', 'server.crt', 'server.key'].map((name) => join(directory, name)),
       tls: {
@@ -60,7 +60,7 @@ describe('a web configuration', () => {
     });
   });
 
-  it('may say everything that the exporter-toolkit knows and Node can do', async () => {
+  it('accepts every exporter-toolkit option that Node supports', async () => {
     const config = await load(`${tls(
       'client_ca_file: other.crt',
       'client_auth_type: RequireAndVerifyClientCert',
@@ -242,11 +242,11 @@ basic_auth_users:
       'tls_server_config: { cert_file: server.crt }\n',
       [`1:20 ${section}.key_file is missing: it must be a path`],
     ],
-  ])('%s is refused, each mistake where it stands', async (_, text, expected) => {
+  ])('%s is rejected with the position of each error', async (_, text, expected) => {
     expect(await faultsOf(text)).toEqual(expected);
   });
 
-  it('is shipped as an example that is good', async () => {
+  it('is valid as shipped in config/web.example.yaml', async () => {
     const file = join(import.meta.dirname, '../../../config/web.example.yaml');
     const config = await load(readFileSync(file, 'utf8'));
     expect([...config.users.keys()]).toEqual(['prometheus']);
@@ -258,7 +258,7 @@ basic_auth_users:
     expect((await load(all)).tls?.clientAuth).toBe('RequireAndVerifyClientCert');
   });
 
-  it('that is no YAML or not there says so', async () => {
+  it('is rejected if it is not valid YAML or does not exist', async () => {
     expect(await faultsOf('a: [')).toEqual([expect.stringContaining('not valid YAML')]);
     await expect(loadWebConfig(join(directory, 'nowhere.yaml'))).rejects.toThrow(
       'nowhere.yaml:1:1: there is no such file; it is named by web.config_file',

@@ -97,24 +97,27 @@ function mostIn(times: readonly number[], windowMs: number): number {
   return most;
 }
 
-describe('a rate that workers share', () => {
+describe('a shared rate limit', () => {
   it.each([
     [0.5, 2],
     [10, 3],
     [200, 3],
     [5000, 3],
-  ])('of %d a second is used up by %i workers and never exceeded', async (perSecond, count) => {
-    const queue = sharedQueue();
-    const sent: number[] = [];
-    for (let n = 0; n < count; n += 1) {
-      sender(queue, perSecond, () => count, sent).wants(1_000_000);
-    }
-    await pass(30_000);
-    expect(mostIn(sent, 10_000)).toBeLessThanOrEqual(Math.ceil(perSecond * 10 * 1.05));
-    expect(sent.length).toBeGreaterThanOrEqual(Math.floor(perSecond * 30 * 0.95));
-  });
+  ])(
+    'of %d requests per second is fully used by %i workers and never exceeded',
+    async (perSecond, count) => {
+      const queue = sharedQueue();
+      const sent: number[] = [];
+      for (let n = 0; n < count; n += 1) {
+        sender(queue, perSecond, () => count, sent).wants(1_000_000);
+      }
+      await pass(30_000);
+      expect(mostIn(sent, 10_000)).toBeLessThanOrEqual(Math.ceil(perSecond * 10 * 1.05));
+      expect(sent.length).toBeGreaterThanOrEqual(Math.floor(perSecond * 30 * 0.95));
+    },
+  );
 
-  it('is never exceeded through joins and deaths, and by workers that come in bursts', async () => {
+  it('is never exceeded while workers join, die and send bursts', async () => {
     const queue = sharedQueue(20);
     const sent: number[] = [];
     let live = 1;
@@ -130,7 +133,7 @@ describe('a rate that workers share', () => {
     expect(sent.length).toBeGreaterThan(2000);
   });
 
-  it('costs the database two questions a second of a worker that is far below it', async () => {
+  it('needs fewer than 60 database queries for 600 requests far below it', async () => {
     const queue = sharedQueue();
     const sent: number[] = [];
     const { wants } = sender(queue, 1000, () => 3, sent);
@@ -142,7 +145,7 @@ describe('a rate that workers share', () => {
     expect(queue.asked()).toBeLessThan(60);
   });
 
-  it('lets nothing out while the database does not answer, and goes on soon after', async () => {
+  it('allows no request while the database fails, and resumes within 1.5 s after it recovers', async () => {
     const queue = sharedQueue();
     const sent: number[] = [];
     const { wants } = sender(queue, 100, () => 1, sent);
@@ -155,7 +158,7 @@ describe('a rate that workers share', () => {
     expect(sent.length).toBe(10);
   });
 
-  it('keeps no process alive while it waits for the database', async () => {
+  it('does not keep the process alive while it waits to retry the database', async () => {
     const queue = sharedQueue();
     queue.fail(true);
     const waiting = new Set<object>();
@@ -185,7 +188,7 @@ describe('a rate that workers share', () => {
     expect(waiting.size).toBe(0);
   });
 
-  it('does not lose what was taken and not sent', async () => {
+  it('makes a cancelled permit available again', async () => {
     const queue = sharedQueue();
     const { rate } = sender(queue, 10, () => 1, []);
     rate.delay(1);

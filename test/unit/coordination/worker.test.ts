@@ -27,21 +27,21 @@ async function crew(count: number, projects: readonly string[]) {
   return workers;
 }
 
-describe('shares', () => {
+describe('project sharing', () => {
   it.each([
     [1, 10, [10]],
     [2, 10, [5, 5]],
     [3, 10, [4, 4, 2]],
     [3, 2, [1, 1, 0]],
     [2, 1200, [600, 600]],
-  ])('of %i workers and %i projects are fair', async (count, projects, shares) => {
+  ])('gives each of %i workers a fair share of %i projects', async (count, projects, shares) => {
     const workers = await crew(count, ids(projects));
     const owned = workers.map(({ may }) => may());
     expect(owned.map(({ length }) => length).toSorted((a, b) => b - a)).toEqual(shares);
     expect(new Set(owned.flat()).size).toBe(projects);
   });
 
-  it('below the fair one ask for more only while a project is free', async () => {
+  it('claims more projects only while one is free', async () => {
     let hasFree = true;
     const claim = vi.fn<Coordinator['claim']>(rows.coordinator.claim);
     const coordinator = {
@@ -68,7 +68,7 @@ describe('shares', () => {
     expect(may()).toEqual(ids(4));
   });
 
-  it('move when a worker stops, at once and whole', async () => {
+  it('moves all projects of a stopped worker within one beat', async () => {
     const [first, second] = await crew(2, ids(4));
     const released = second?.may();
     await second?.worker.stop();
@@ -78,7 +78,7 @@ describe('shares', () => {
     expect(first?.may().length).toBe(4);
   });
 
-  it('move when a worker is gone, once its lease has run out', async () => {
+  it('moves the projects of an unresponsive worker once its lease has expired', async () => {
     const [first, second] = await crew(2, ids(4));
     second?.database('hangs');
     await pass(LEASE - 1);
@@ -88,7 +88,7 @@ describe('shares', () => {
     expect(second?.may()).toEqual([]);
   });
 
-  it('are of what is configured: a worker takes nothing else, and gives back what no longer is', async () => {
+  it('claims added projects and releases removed ones after a configuration change', async () => {
     const [only] = await crew(1, ids(3));
     only?.worker.configure(['p1', 'p5']);
     await pass(BEAT);
@@ -96,12 +96,12 @@ describe('shares', () => {
   });
 });
 
-describe('shares among workers that have different configurations', () => {
+describe('claims of many or differing projects', () => {
   it.each([
     ['that has fewer projects', ids(50), 'old'],
     ['that takes no share', ids(0), ''],
     ['that takes no share, though it would have the same ones', ids(100), ''],
-  ])('leave no project to a worker %s', async (_, projects, digest) => {
+  ])('reserve no share for a worker %s', async (_, projects, digest) => {
     const first = workerOver(rows, 'first', ids(100));
     await first.worker.start();
     const second = workerOver(rows, 'second', projects, { configDigest: () => digest });
@@ -111,7 +111,7 @@ describe('shares among workers that have different configurations', () => {
     expect(first.worker.liveWorkers()).toBe(2);
   });
 
-  it('ask for some of many projects at a time, and get their share of all', async () => {
+  it('ask for at most 5000 projects at a time, and still cover all 11,000', async () => {
     const claim = vi.fn<Coordinator['claim']>(rows.coordinator.claim);
     const only = workerOver(rows, 'only', ids(11_000), {
       coordinator: { ...rows.coordinator, claim },
@@ -121,7 +121,7 @@ describe('shares among workers that have different configurations', () => {
     expect(Math.max(...claim.mock.calls.map(([, projects]) => projects.length))).toBe(5000);
   });
 
-  it('come to look at every project, if slowly', async () => {
+  it('reach all 100 free ones among 10,100 projects even if each request takes 3 s', async () => {
     const first = workerOver(rows, 'first', ids(10_000), { configDigest: () => 'old' });
     await first.worker.start();
     const claim: Coordinator['claim'] = async (...asked) => {
@@ -137,7 +137,7 @@ describe('shares among workers that have different configurations', () => {
     expect(second.may()).toHaveLength(100);
   });
 
-  it('renew their lease while they claim many projects slowly', async () => {
+  it('do not let the lease expire while many requests are slow', async () => {
     const claim: Coordinator['claim'] = async (...asked) => {
       const taken = await rows.coordinator.claim(...asked);
       await systemClock.sleep(400);
@@ -152,7 +152,7 @@ describe('shares among workers that have different configurations', () => {
     expect(only.log.of('worker.lease_lost')).toEqual([]);
   });
 
-  it('take what only they have, ask once a beat for what others own, and are fair once they agree', async () => {
+  it('take only free projects, once per beat, and become fair once the configurations agree', async () => {
     let digest = 'old';
     const claim = vi.fn<Coordinator['claim']>(rows.coordinator.claim);
     const first = workerOver(rows, 'first', ids(4), { configDigest: () => digest });
@@ -175,8 +175,8 @@ describe('shares among workers that have different configurations', () => {
   });
 });
 
-describe('a project that is given back', () => {
-  it('is not polled any more, and has no other owner before its poll has ended', async () => {
+describe('a released project', () => {
+  it('is not polled any more, and gets no other owner before its running poll has ended', async () => {
     const projects = ids(2);
     const first = workerOver(rows, 'first', projects);
     await first.worker.start();
@@ -196,7 +196,7 @@ describe('a project that is given back', () => {
     expect(first.epochs.has('p1')).toBe(false);
   });
 
-  it('is kept if the database did not take it, and given back later', async () => {
+  it('stays owned if the release fails, and is released later', async () => {
     const first = workerOver(rows, 'first', ids(2));
     await first.worker.start();
     const second = workerOver(rows, 'second', ids(2));
@@ -211,8 +211,8 @@ describe('a project that is given back', () => {
   });
 });
 
-describe('a lease that is lost', () => {
-  it('by its own clock takes everything from it, though the database says nothing', async () => {
+describe('a lost lease', () => {
+  it('drops all projects when it expires, even if the database does not respond', async () => {
     const [only] = await crew(1, ids(2));
     only?.database('hangs');
     await pass(LEASE);
@@ -221,7 +221,7 @@ describe('a lease that is lost', () => {
     expect(only?.epochs.size).toBe(0);
   });
 
-  it('is told apart from the next one, and there is none in between', async () => {
+  it('is followed by one with another number, after a time without a lease', async () => {
     const [only] = await crew(1, ids(1));
     const before = only?.worker.lease();
     expect(before).toBeDefined();
@@ -234,7 +234,7 @@ describe('a lease that is lost', () => {
     expect(only?.worker.lease()).not.toBe(before);
   });
 
-  it('is noticed before the next poll by a process that was stopped, whatever its timers do', async () => {
+  it('is detected before the next poll of a process that was suspended, even if no timer fires', async () => {
     const [only] = await crew(1, ids(2));
     // Time passes, and no timer fires.
     vi.spyOn(performance, 'now').mockReturnValue(performance.now() + LEASE);
@@ -242,7 +242,7 @@ describe('a lease that is lost', () => {
     expect(only?.log.of('worker.lease_lost').length).toBe(1);
   });
 
-  it('is followed by another one when the database says that it is over', async () => {
+  it('is replaced by a new one when the database reports it as expired', async () => {
     const [only] = await crew(1, ids(2));
     const epochs = [...(only?.epochs.values() ?? [])];
     rows.leases.clear();
@@ -252,7 +252,7 @@ describe('a lease that is lost', () => {
     for (const epoch of only?.epochs.values() ?? []) expect(epochs).not.toContain(epoch);
   });
 
-  it('does not come back by the answer to a beat that is read too late', async () => {
+  it('is not restored by a heartbeat response that is read too late', async () => {
     const beat = async (worker: WorkerIdentity) => {
       const answer = await rows.coordinator.beat(worker);
       // The process is stopped meanwhile.
@@ -266,7 +266,7 @@ describe('a lease that is lost', () => {
     expect(only.may()).toEqual([]);
   });
 
-  it('comes back by itself soon after the database', async () => {
+  it('is replaced by a new one within 1 s after the database recovers', async () => {
     const [only] = await crew(1, ids(2));
     only?.database('fails');
     await pass(10 * LEASE);
@@ -281,7 +281,7 @@ describe('a lease that is lost', () => {
 describe('workers with different configurations', () => {
   const told = ({ log }: ReturnType<typeof workerOver>) => log.of('worker.config_differs');
 
-  it('are told of once, when it lasts longer than a rollout', async () => {
+  it('are reported once per difference, after 5 minutes', async () => {
     let digest = 'old';
     const first = workerOver(rows, 'first', ids(2), { configDigest: () => 'new' });
     const second = workerOver(rows, 'second', ids(2), { configDigest: () => digest });
@@ -300,7 +300,7 @@ describe('workers with different configurations', () => {
     expect(told(first).length).toBe(2);
   });
 
-  it('say nothing of one that need not agree, nor does it', async () => {
+  it('are not reported if one of them has an empty digest', async () => {
     const first = workerOver(rows, 'first', ids(2));
     const second = workerOver(rows, 'second', ids(1), { configDigest: () => '' });
     await first.worker.start();
@@ -309,7 +309,7 @@ describe('workers with different configurations', () => {
     expect([...told(first), ...told(second)]).toEqual([]);
   });
 
-  it('are left alone while one follows the other', async () => {
+  it('are not reported if they agree within 5 minutes', async () => {
     let digest = 'old';
     const first = workerOver(rows, 'first', ids(2), { configDigest: () => 'new' });
     const second = workerOver(rows, 'second', ids(2), { configDigest: () => digest });
@@ -330,7 +330,7 @@ describe('projects that the database has lost', () => {
     return { ...one, restoreProjects };
   }
 
-  it('are configured again once, by one worker, when a lease has passed', async () => {
+  it('are restored once, by one worker, after one lease duration', async () => {
     const one = watched('one', ids(2));
     const other = watched('other', ids(2));
     await one.worker.start();
@@ -352,7 +352,7 @@ describe('projects that the database has lost', () => {
     expect(one.may().length + other.may().length).toBe(2);
   });
 
-  it('are left alone for another lease if others are configured meanwhile', async () => {
+  it('are restored one lease duration later if other projects are configured meanwhile', async () => {
     const { worker, restoreProjects } = watched('w', ids(2));
     await worker.start();
     rows.store(7);
@@ -364,7 +364,7 @@ describe('projects that the database has lost', () => {
     expect(restoreProjects.mock.calls).toEqual([[ids(2), 9]]);
   });
 
-  it('are left alone for another lease after a lost one', async () => {
+  it('are restored one lease duration later after a lost lease', async () => {
     const { worker, database, restoreProjects } = watched('w', ids(2));
     await worker.start();
     rows.store(7);
@@ -378,7 +378,7 @@ describe('projects that the database has lost', () => {
     expect(restoreProjects).toHaveBeenCalledTimes(1);
   });
 
-  it('are left alone while a worker has another configuration, and while one stops', async () => {
+  it('are not restored while another worker has a different or an empty digest', async () => {
     let digest = 'other';
     const { worker, restoreProjects } = watched('w', ids(2));
     const other = watched('other', ids(1), () => digest);
@@ -396,7 +396,7 @@ describe('projects that the database has lost', () => {
     expect(restoreProjects).toHaveBeenCalledTimes(1);
   });
 
-  it('are left alone by a worker that takes no share', async () => {
+  it('are not restored by a worker that takes no share', async () => {
     const { worker, restoreProjects } = watched('w', ids(2), () => '');
     await worker.start();
     rows.store(7);
@@ -404,7 +404,7 @@ describe('projects that the database has lost', () => {
     expect(restoreProjects).not.toHaveBeenCalled();
   });
 
-  it('are configured again a lease later if that fails, and polls go on', async () => {
+  it('are restored one lease duration later if the first attempt fails, while polls continue', async () => {
     const { worker, may, restoreProjects, log } = watched('w', ids(2));
     restoreProjects.mockRejectedValueOnce(new StoreError('other', 'permission denied'));
     await worker.start();
@@ -418,8 +418,8 @@ describe('projects that the database has lost', () => {
   });
 });
 
-describe('a stop', () => {
-  it('gives the projects back at once, and keeps its lease for the work that goes by it', async () => {
+describe('stopping a worker', () => {
+  it('releases the projects at once, and keeps the lease until the given work ends', async () => {
     const [first, second] = await crew(2, ids(2));
     const lease = first?.worker.lease();
     const work = Promise.withResolvers<void>();
@@ -445,7 +445,7 @@ describe('a stop', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('ends the lease for good, though a beat is under way', async () => {
+  it('ends the lease for good even if a heartbeat is in progress', async () => {
     const projects = ids(1);
     let gate: Promise<void> | undefined;
     const beat = async (worker: WorkerIdentity) => {
@@ -472,8 +472,8 @@ describe('a stop', () => {
   });
 });
 
-describe('without the database', () => {
-  it('nothing is polled, and with it all is as before if the lease still holds', async () => {
+describe('a worker with a failing or slow database', () => {
+  it('polls nothing, and continues as before if the database recovers within the lease', async () => {
     const [only] = await crew(1, ids(2));
     only?.database('fails');
     await pass(BEAT);
@@ -486,7 +486,7 @@ describe('without the database', () => {
     expect(only?.log.of('worker.claimed').length).toBe(1);
   });
 
-  it('a stop waits for nobody', async () => {
+  it('stops without waiting for the database', async () => {
     const [only] = await crew(1, ids(2));
     only?.database('hangs');
     await pass(2 * BEAT);
@@ -496,13 +496,13 @@ describe('without the database', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('a worker does not start', async () => {
+  it('fails to start without onWaiting', async () => {
     const { worker, database } = workerOver(rows, 'w', ids(1));
     database('fails');
     await expect(worker.start()).rejects.toThrow('no connection');
   });
 
-  it('a worker that is to wait starts, without projects until there is an answer', async () => {
+  it('starts without projects if onWaiting is given, and claims them once the database responds', async () => {
     const { worker, database, may } = workerOver(rows, 'w', ids(2));
     database('fails');
     const onWaiting = vi.fn<(error: Error) => void>();
@@ -517,7 +517,7 @@ describe('without the database', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('a worker that waits says so again when it waits for something else', async () => {
+  it('calls onWaiting again when the reason changes', async () => {
     let reason: 'io' | 'other' = 'io';
     const join = () => Promise.reject(new StoreError(reason, `because of ${reason}`));
     const { worker } = workerOver(rows, 'w', ids(1), {
@@ -532,7 +532,7 @@ describe('without the database', () => {
     await worker.stop();
   });
 
-  it('a start whose claim is refused leaves no timer', async () => {
+  it('leaves no timer if its first claim is rejected', async () => {
     const claim = () => Promise.reject(new StoreError('other', 'no right'));
     const { worker } = workerOver(rows, 'w', ids(1), {
       coordinator: { ...rows.coordinator, claim },
@@ -541,7 +541,7 @@ describe('without the database', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('a configuration that changes during the start makes no second beat', async () => {
+  it('joins only once if its configuration changes during the start', async () => {
     const join = vi.fn<Coordinator['join']>(async (identity) => {
       await systemClock.sleep(1000);
       return await rows.coordinator.join(identity);
@@ -560,7 +560,7 @@ describe('without the database', () => {
   });
 
   it.each(['other', 'corrupt'] as const)(
-    'a worker that is to wait does not start if the database refuses (%s)',
+    'fails to start even with onWaiting if the database refuses (%s)',
     async (reason) => {
       const join = () => Promise.reject(new StoreError(reason, 'refused'));
       const { worker } = workerOver(rows, 'w', ids(1), {
@@ -572,8 +572,8 @@ describe('without the database', () => {
   );
 });
 
-describe('what only the database knows as its own', () => {
-  it('is given back and taken anew: projects whose claim it was not told of', async () => {
+describe('a project that only the database records as owned by a worker', () => {
+  it('is claimed again after the response to its claim was lost', async () => {
     const only = workerOver(rows, 'w', []);
     await only.worker.start();
     only.worker.configure(ids(2));
@@ -586,7 +586,7 @@ describe('what only the database knows as its own', () => {
     expect(['p0', 'p1'].map((project) => only.worker.mayPoll(project))).toEqual([true, true]);
   });
 
-  it('is given back and taken anew: a project whose commit was refused', async () => {
+  it('is claimed again under a new epoch after its commit was refused', async () => {
     const [only] = await crew(1, ids(2));
     const epoch = only?.epochs.get('p0') ?? 0;
     only?.worker.drop('p0');
@@ -597,8 +597,8 @@ describe('what only the database knows as its own', () => {
   });
 });
 
-describe('what only the worker regards as its own', () => {
-  it('is dropped and taken anew: all, after an earlier request for a lease that came late', async () => {
+describe('a project that only the worker records as its own', () => {
+  it('is dropped and claimed again after a late join request has cleared all owners', async () => {
     const [only] = await crew(1, ids(3));
     const epochs = new Map(only?.epochs);
     rows.owners.clear();
@@ -614,7 +614,7 @@ describe('what only the worker regards as its own', () => {
     expect(only?.log.of('worker.lease_lost')).toEqual([]);
   });
 
-  it('is dropped alone: a project that another worker has by now', async () => {
+  it('is dropped, and no other one, if another worker owns it by now', async () => {
     const [first] = await crew(1, ids(3));
     rows.owners.set('p1', { worker: 'somebody', epoch: 1000 });
     rows.leases.set('somebody', Infinity);
@@ -625,8 +625,8 @@ describe('what only the worker regards as its own', () => {
   });
 });
 
-describe('after a failed request, or when the numbers differ', () => {
-  it('each side gives up what only it regards as owned, even if the numbers are the same', async () => {
+describe('the comparison of owned projects with the database', () => {
+  it('resolves a mismatch on both sides after a failed request, even if the counts are equal', async () => {
     const only = workerOver(rows, 'w', ids(4), { shareSize: () => 3 });
     await only.worker.start();
     rows.owners.delete('p1');
@@ -640,7 +640,7 @@ describe('after a failed request, or when the numbers differ', () => {
     expect(only.log.of('worker.released')).toMatchObject([{ projects: 1, owned: 2 }]);
   });
 
-  it('names are not asked for while all is well', async () => {
+  it('reads no project names while the counts agree', async () => {
     const ownedBy = vi.fn<Coordinator['ownedBy']>(rows.coordinator.ownedBy);
     const { worker } = workerOver(rows, 'w', ids(3), {
       coordinator: { ...rows.coordinator, ownedBy },
@@ -651,7 +651,7 @@ describe('after a failed request, or when the numbers differ', () => {
     await worker.stop();
   });
 
-  it('what is being given back is not released a second time', async () => {
+  it('does not release a project again that is already being released', async () => {
     const release = vi.fn<Coordinator['release']>(rows.coordinator.release);
     const only = workerOver(rows, 'w', ids(3), {
       coordinator: { ...rows.coordinator, release },
@@ -670,7 +670,7 @@ describe('after a failed request, or when the numbers differ', () => {
     expect(release.mock.calls).toEqual([['w', ['p0']]]);
   });
 
-  it('only the strays are released, in parts', async () => {
+  it('releases only projects that the worker does not own, in batches of 1000', async () => {
     const release = vi.fn<Coordinator['release']>(rows.coordinator.release);
     const only = workerOver(rows, 'w', ids(5000), {
       shareSize: () => 10,
@@ -686,7 +686,7 @@ describe('after a failed request, or when the numbers differ', () => {
 });
 
 describe('thousands of projects of a lost lease', () => {
-  it('are released in parts before the next lease begins', async () => {
+  it('are released in batches of 1000 before the next lease begins', async () => {
     const calls: string[] = [];
     const only = workerOver(rows, 'w', ids(3500), {
       coordinator: {
@@ -709,7 +709,7 @@ describe('thousands of projects of a lost lease', () => {
     expect(calls).toEqual(['join with 0', ...parts, 'join with 500']);
   });
 
-  it('do not hold up a stop', async () => {
+  it('do not delay a stop beyond the lease duration', async () => {
     let isSlow = false;
     const only = workerOver(rows, 'w', ids(20_000), {
       coordinator: {
@@ -736,7 +736,7 @@ describe('thousands of projects of a lost lease', () => {
   });
 });
 
-it('asks the database once after many losses in a row', async () => {
+it('a worker sends one heartbeat after many dropped projects in a row', async () => {
   const beat = vi.fn<Coordinator['beat']>(rows.coordinator.beat);
   const only = workerOver(rows, 'w', ids(100), { coordinator: { ...rows.coordinator, beat } });
   await only.worker.start();
@@ -752,7 +752,7 @@ it('asks the database once after many losses in a row', async () => {
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('gives thousands of projects back in parts, also those of a lost lease', async () => {
+it('a worker releases thousands of projects in batches of 1000, including those of a lost lease', async () => {
   const release = vi.fn<Coordinator['release']>(rows.coordinator.release);
   let isDown = false;
   const beat: Coordinator['beat'] = async (...asked) => {
@@ -784,13 +784,13 @@ it('gives thousands of projects back in parts, also those of a lost lease', asyn
   await only.worker.stop();
 });
 
-it('shows until when it has its projects', async () => {
+it('a worker shows when its lease expires', async () => {
   const [only] = await crew(1, ids(2));
   const leaseExpiresAt = only?.worker.leaseExpiresAt() ?? 0;
   expect(leaseExpiresAt - Date.now()).toBeGreaterThan(LEASE - BEAT - 1);
 });
 
-it('owns without the database what it had until its lease has run out', async () => {
+it('a worker owns its projects without the database until its lease expires', async () => {
   const [only] = await crew(1, ids(2));
   const owned = () => ids(2).filter((id) => only?.worker.owns(id));
   only?.database('hangs');

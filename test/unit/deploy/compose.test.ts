@@ -29,7 +29,7 @@ const EVERY = [
 describe.each(EVERY)('every service of %s', (_file, of: Compose) => {
   const all = Object.entries(of.services);
 
-  it.each(all)('%s is confined', (_, service) => {
+  it.each(all)('%s has a read-only root, no capabilities and no new privileges', (_, service) => {
     expect(service).toMatchObject({
       read_only: true,
       cap_drop: ['ALL'],
@@ -41,7 +41,7 @@ describe.each(EVERY)('every service of %s', (_file, of: Compose) => {
   });
 
   it.each(all)(
-    '%s names the version of its image, and of one that others build the digest',
+    '%s pins the version of its image, and the digest of a third-party image',
     (_, service) => {
       const isOurs = service.image === image.name;
       expect(isOurs).toBe(service.build !== undefined);
@@ -51,7 +51,7 @@ describe.each(EVERY)('every service of %s', (_file, of: Compose) => {
     },
   );
 
-  it.each(all)('%s mounts files that are there, read-only', (_, service) => {
+  it.each(all)('%s mounts only existing files, read-only', (_, service) => {
     const files = mounts(service).filter(isFile);
     const missing = files.filter(({ source }) => !existsSync(join(CONFIG, source)));
     expect(missing).toEqual([]);
@@ -68,7 +68,7 @@ describe.each(EVERY)('every service of %s', (_file, of: Compose) => {
     );
   });
 
-  it.each(all)('%s is published to this machine only', (_, service) => {
+  it.each(all)('%s publishes its ports on 127.0.0.1 only', (_, service) => {
     for (const port of service.ports ?? []) {
       const { host_ip: address, published, target } = port;
       expect(address).toBe('127.0.0.1');
@@ -76,7 +76,7 @@ describe.each(EVERY)('every service of %s', (_file, of: Compose) => {
     }
   });
 
-  it.each(all)('%s has a health check', (name, service) => {
+  it.each(all)('%s has a health check, evalwatch that of its image', (name, service) => {
     expect(service.healthcheck !== undefined).toBe(name !== 'evalwatch');
     expect(image.hasHealthCheck).toBe(true);
   });
@@ -91,7 +91,7 @@ async function configOf(service: Service, from: string): Promise<Config> {
 }
 
 it.each(EVERY)(
-  'evalwatch in %s has directories mounted, so that it sees what is replaced',
+  'evalwatch in %s mounts directories, not files, so that replaced files become visible',
   (_, of) => {
     const sources = mounts(of.services['evalwatch'] as Service)
       .filter(isFile)
@@ -102,7 +102,7 @@ it.each(EVERY)(
   },
 );
 
-it.each(EVERY)('evalwatch in %s does not take an example for the configuration', (_, of) => {
+it.each(EVERY)('evalwatch in %s does not start without EVALWATCH_CONFIG_DIR', (_, of) => {
   // The variables are those of an earlier version.
   const { EVALWATCH_CONFIG_DIR: __, ...others } = DIRECTORIES;
   const env = { ...others, EVALWATCH_CONFIG_FILE: './my.yaml' };
@@ -125,13 +125,13 @@ describe('evalwatch in compose.yaml', () => {
     expect(dirname(image.env['EVALWATCH_STORE_PATH'] ?? '')).toBe(image.volume);
   });
 
-  it('reads the configuration where the image looks for it, and the key where that says', async () => {
+  it('mounts the configuration where the image reads it, with the key in /run/secrets', async () => {
     const config = await configOf(evalwatch, '.');
     const key = { file: '/run/secrets/evaluation_api_key' };
     expect(config.projects.map((project) => project.key)).toEqual([key]);
   });
 
-  it('asks for the directory of the key by name rather than start without one', () => {
+  it('requires EVALWATCH_SECRETS_DIR and mounts it read-only at /run/secrets', () => {
     expect(() => mounts(evalwatch, { EVALWATCH_CONFIG_DIR: '.' })).toThrow(
       'name the directory that holds evaluation_api_key',
     );
@@ -143,13 +143,13 @@ describe('evalwatch in compose.yaml', () => {
     });
   });
 
-  it('leaves to the configuration what the environment does not say', () => {
+  it('has empty environment variables by default, so that the configuration file decides', () => {
     const values = Object.values(evalwatch.environment ?? {}).map((value) => interpolate(value));
     expect(new Set(values)).toEqual(new Set(['']));
   });
 });
 
-it('docker run in README.md confines evalwatch as compose.yaml does', () => {
+it('docker run in README.md restricts evalwatch like compose.yaml', () => {
   const [command = ''] = /docker run -d [^`]*/.exec(readText('README.md')) ?? [];
   const { evalwatch } = compose.services as {
     readonly evalwatch: Service & {
@@ -182,7 +182,7 @@ describe('the simulator in compose.yaml', () => {
   const env = parseEnv(text);
   const { simulator } = compose.services as { readonly simulator: Service };
 
-  it('runs in its profile only, on the loopback of evalwatch', () => {
+  it('runs only in its profile, in the network namespace of evalwatch', () => {
     expect(simulator.profiles).toEqual([env['COMPOSE_PROFILES']]);
     expect(simulator.network_mode).toBe('service:evalwatch');
     expect(services.filter(([, { profiles }]) => profiles !== undefined)).toHaveLength(1);
@@ -194,7 +194,7 @@ describe('the simulator in compose.yaml', () => {
     expect(read).toEqual(expect.arrayContaining(Object.keys(rest)));
   });
 
-  it('serves what its configuration asks for, with its key', async () => {
+  it('serves the port, the projects and the key that its configuration uses', async () => {
     const config = await loadInImage(
       join(CONFIG, env['EVALWATCH_CONFIG_DIR'] ?? '', 'evalwatch.yaml'),
     );
@@ -210,17 +210,17 @@ describe('the simulator in compose.yaml', () => {
 describe('evalwatch in compose.scale.yaml', () => {
   const { evalwatch, postgres } = scale.services as Record<string, Service>;
 
-  it('gives no worker a store of its own where the configuration names no database', () => {
+  it('unsets EVALWATCH_STORE_PATH, so that no worker falls back to a local store', () => {
     expect(evalwatch?.environment?.['EVALWATCH_STORE_PATH']).toBe('');
   });
 
-  it('runs three times, each on a port of its own, with a store that all share', () => {
+  it('runs three replicas on ports 10570 to 10572, without a volume for a local store', () => {
     expect(evalwatch?.deploy).toEqual({ replicas: 3 });
     expect(evalwatch?.ports).toMatchObject([{ published: '10570-10572', target: image.port }]);
     expect(mounts(evalwatch as Service).filter((mount) => !isFile(mount))).toEqual([]);
   });
 
-  it('reads the address of the database and the key where they are mounted', async () => {
+  it('reads the database URL and the key from /run/secrets', async () => {
     const config = await configOf(evalwatch as Service, './compose/scale');
     const secrets = ['evaluation_api_key', 'evalwatch_postgres'];
     const [key, url] = secrets.map((name) => ({ file: `/run/secrets/${name}` }));
@@ -228,7 +228,7 @@ describe('evalwatch in compose.scale.yaml', () => {
     expect(config.store).toMatchObject({ postgresUrl: url });
   });
 
-  it('has the database beside it as the first lines say', () => {
+  it('has a database service that matches the URL in the first lines of the file', () => {
     const [, user, host, database] =
       /postgres:\/\/(\w+):%s@(\w+)\/(\w+)/.exec(readText('config/compose.scale.yaml')) ?? [];
     expect(scale.services).toHaveProperty(String(host));
@@ -257,7 +257,7 @@ describe('Prometheus in compose.yaml', () => {
   const config = readYaml('compose/prometheus.yml') as Prometheus;
   const { prometheus, alertmanager } = compose.services as Record<string, Service>;
 
-  it('does what the shipped one does, but for where the others are', () => {
+  it('has the shipped configuration, except for the addresses of evalwatch and Alertmanager', () => {
     const shipped = readYaml('prometheus/prometheus.yml') as Prometheus;
     const changed = structuredClone(shipped);
     changed.scrape_configs[0].static_configs[0].targets = [`evalwatch:${image.port}`];
@@ -266,7 +266,7 @@ describe('Prometheus in compose.yaml', () => {
     expect(alertmanager?.ports).toMatchObject([{ target: 9093 }]);
   });
 
-  it('finds every worker by name where there are several', () => {
+  it('discovers every worker by DNS in compose.scale.yaml', () => {
     const found = { names: ['evalwatch'], type: 'A', port: image.port, refresh_interval: '15s' };
     expect(readYaml('compose/prometheus.scale.yml')).toEqual({
       ...config,
@@ -277,7 +277,7 @@ describe('Prometheus in compose.yaml', () => {
     expect(files).not.toContain('./compose/prometheus.yml');
   });
 
-  it('has its configuration and its rules mounted where it looks for them', () => {
+  it('mounts its configuration and its rules where it reads them', () => {
     const targets = mounts(prometheus as Service).map(({ target }) => target);
     const file = '/etc/prometheus/prometheus.yml';
     expect(prometheus?.command).toContain(`--config.file=${file}`);
@@ -286,7 +286,7 @@ describe('Prometheus in compose.yaml', () => {
   });
 });
 
-it('Alertmanager in compose.yaml has its configuration mounted where it looks for it', () => {
+it('Alertmanager in compose.yaml mounts its configuration where it reads it', () => {
   const { alertmanager } = compose.services as Record<string, Service>;
   const target = '/etc/alertmanager/alertmanager.yml';
   expect(alertmanager?.command).toContain(`--config.file=${target}`);
@@ -297,7 +297,7 @@ it('Alertmanager in compose.yaml has its configuration mounted where it looks fo
 describe('Grafana in compose.yaml', () => {
   const { grafana, prometheus } = compose.services as Record<string, Service>;
 
-  it('asks the Prometheus beside it', () => {
+  it('uses the Prometheus of compose.yaml as its data source', () => {
     const { datasources } = readYaml('grafana/provisioning/datasources/prometheus.yaml') as {
       readonly datasources: readonly { readonly url: string }[];
     };
@@ -305,7 +305,7 @@ describe('Grafana in compose.yaml', () => {
     expect(datasources.map(({ url }) => url)).toEqual([`http://prometheus:${port}`]);
   });
 
-  it('has the dashboards where its provisioning looks for them', () => {
+  it('mounts its provisioning, and the dashboards where that reads them', () => {
     const { providers } = readYaml('grafana/provisioning/dashboards/evalwatch.yaml') as {
       readonly providers: readonly { readonly options: { readonly path: string } }[];
     };

@@ -41,7 +41,7 @@ async function configOf(overlay: Overlay): Promise<Config> {
 }
 
 describe.skipIf(!canRender)('every overlay for Kubernetes', () => {
-  it('has the objects that are needed, under the names of earlier versions', () => {
+  it('has the expected objects, with the names of earlier versions', () => {
     const both = ['ConfigMap', 'Deployment', 'NetworkPolicy', 'Service'];
     const named = (kinds: readonly string[]) => kinds.map((kind) => `${kind} ${NAME}`);
     expect(daemon.names).toEqual(named([...both, 'PersistentVolumeClaim']).toSorted());
@@ -55,7 +55,7 @@ describe.skipIf(!canRender)('every overlay for Kubernetes', () => {
     ]);
   });
 
-  it('says no namespace, so that any will do', () => {
+  it('sets no namespace, and labels every object', () => {
     for (const { manifests } of [daemon, workers, operator]) {
       for (const { metadata } of manifests) {
         expect(metadata.namespace).toBeUndefined();
@@ -86,7 +86,7 @@ describe.skipIf(!canRender).each(STORES)('the overlay %s', (name, overlay) => {
     expect(container.args).toEqual(['run', '--watch-config']);
   });
 
-  it('agrees on the port of the image', () => {
+  it('uses the port of the image in container, Service and scrape annotations', () => {
     const { container, deployment, get } = overlay();
     expect(container.ports).toEqual([{ name: 'http', containerPort: image.port }]);
     expect(get('Service').spec.ports).toEqual([
@@ -99,7 +99,7 @@ describe.skipIf(!canRender).each(STORES)('the overlay %s', (name, overlay) => {
     });
   });
 
-  it('gives the daemon no right that it does not need', () => {
+  it('runs as a non-root user without privileges, with resource requests and a memory limit', () => {
     const { container, pod } = overlay();
     expect(pod).toMatchObject({
       automountServiceAccountToken: false,
@@ -125,21 +125,21 @@ describe.skipIf(!canRender).each(STORES)('the overlay %s', (name, overlay) => {
     ['startupProbe', '/-/healthy'],
     ['livenessProbe', '/-/healthy'],
     ['readinessProbe', '/-/ready'],
-  ])('%s asks %s', (probe, path) => {
+  ])('%s requests %s', (probe, path) => {
     expect(overlay().container[probe]).toMatchObject({ httpGet: { path, port: 'http' } });
   });
 
-  it('has 30 s to stop, as a database that does not answer takes up to 15 s', () => {
+  it('has a termination grace period of 30 s', () => {
     expect(overlay().pod.terminationGracePeriodSeconds).toBe(30);
   });
 
-  it('keeps variables of the Service out of the environment', () => {
+  it('has no environment variables of Services, only NODE_OPTIONS', () => {
     const { container, pod } = overlay();
     expect(pod['enableServiceLinks']).toBe(false);
     expect(container.env.map((variable) => variable.name)).toEqual(['NODE_OPTIONS']);
   });
 
-  it('lets Prometheus in and names and https out, and nothing else', () => {
+  it('allows only ingress to its http port and egress to ports 53 and 443', () => {
     const { spec } = overlay().get('NetworkPolicy');
     expect(spec.policyTypes).toEqual(['Ingress', 'Egress']);
     expect(spec.ingress.map(({ ports }) => ports.map(({ port }) => port))).toEqual([['http']]);
@@ -149,7 +149,7 @@ describe.skipIf(!canRender).each(STORES)('the overlay %s', (name, overlay) => {
     ]);
   });
 
-  it('mounts each volume, of objects that are there', () => {
+  it('mounts every volume, and refers only to existing objects', () => {
     const { container, pod, get } = overlay();
     expect(container.volumeMounts.map((mount) => mount.name).toSorted()).toEqual(
       pod.volumes.map((volume) => volume.name).toSorted(),
@@ -160,7 +160,7 @@ describe.skipIf(!canRender).each(STORES)('the overlay %s', (name, overlay) => {
     }
   });
 
-  it('has a configuration that the daemon takes, where it looks for it, with secrets that are there', async () => {
+  it('mounts a valid configuration where the image reads it, with the Secret that its comments create', async () => {
     const { mountOf, pod } = overlay();
     expect(join(mountOf('configMap'), 'evalwatch.yaml')).toBe(image.env['EVALWATCH_CONFIG']);
     const config = await configOf(overlay());
@@ -179,11 +179,11 @@ describe.skipIf(!canRender).each(STORES)('the overlay %s', (name, overlay) => {
 });
 
 describe.skipIf(!canRender)('one daemon in Kubernetes', () => {
-  it('never runs twice', () => {
+  it('never runs twice: one replica, strategy Recreate', () => {
     expect(daemon.deployment.spec).toMatchObject({ replicas: 1, strategy: { type: 'Recreate' } });
   });
 
-  it('keeps the store where the image has it', () => {
+  it('mounts its volume at the store path of the image', () => {
     expect(daemon.mountOf('persistentVolumeClaim')).toBe(
       dirname(image.env['EVALWATCH_STORE_PATH'] ?? ''),
     );
@@ -204,13 +204,13 @@ function common(pod: Pod): object {
 }
 
 describe.skipIf(!canRender)('several workers in Kubernetes', () => {
-  it('are what one daemon is, but for its volume and for what keeps some of them running', () => {
+  it('equal the single daemon, except for its volume and the spreading of pods', () => {
     expect(workers.get('Service')).toEqual(daemon.get('Service'));
     expect(workers.get('NetworkPolicy')).toEqual(daemon.get('NetworkPolicy'));
     expect(common(workers.pod)).toEqual(common(daemon.pod));
   });
 
-  it('are three, replaced one by one, on machines and in zones of their own, never two away at once', () => {
+  it('are three replicas, replaced and evicted one at a time, spread over nodes and zones', () => {
     const { replicas, strategy, selector } = workers.deployment.spec;
     expect({ replicas, strategy }).toEqual({
       replicas: 3,
@@ -230,7 +230,7 @@ describe.skipIf(!canRender)('several workers in Kubernetes', () => {
     });
   });
 
-  it('may ask the database, too', () => {
+  it('may also connect to PostgreSQL on port 5432', () => {
     expect(workers.get('NetworkPolicy', 'evalwatch-postgres').spec).toEqual({
       podSelector: { matchLabels: LABELS },
       policyTypes: ['Egress'],
@@ -238,13 +238,13 @@ describe.skipIf(!canRender)('several workers in Kubernetes', () => {
     });
   });
 
-  it('share a PostgreSQL', async () => {
+  it('use a PostgreSQL store', async () => {
     expect((await configOf(workers)).store).toHaveProperty('postgresUrl');
   });
 });
 
-describe.skipIf(!canRender)('for the Prometheus Operator', () => {
-  it('the monitor finds the Service and names the job that the alerts ask for', () => {
+describe.skipIf(!canRender)('the overlay for the Prometheus Operator', () => {
+  it('has a ServiceMonitor that selects the Service and sets the job to evalwatch', () => {
     const { selector, jobLabel, endpoints } = operator.get('ServiceMonitor').spec;
     const service = daemon.get('Service');
     expect(service.metadata.labels).toMatchObject(selector.matchLabels);
@@ -252,15 +252,15 @@ describe.skipIf(!canRender)('for the Prometheus Operator', () => {
     expect(endpoints.map(({ port }) => port)).toEqual([service.spec.ports[0].name]);
   });
 
-  it('the monitor leaves the label endpoint to the metrics that have one', () => {
+  it('has a ServiceMonitor that honors the labels of the metrics', () => {
     expect(operator.get('ServiceMonitor').spec.endpoints[0].honorLabels).toBe(true);
   });
 
-  it('the rules are the shipped ones', () => {
+  it('has the shipped rules', () => {
     expect(operator.get('PrometheusRule').spec).toEqual(readYaml('prometheus/evalwatch.rules.yml'));
   });
 
-  it('the dashboard is the shipped one, under the label that sidecars of Grafana look for', () => {
+  it('has the shipped dashboard, with the label for Grafana sidecars, below 200 kB', () => {
     const { data, metadata } = operator.get('ConfigMap', 'evalwatch-dashboard');
     expect(metadata.labels['grafana_dashboard']).toBe('1');
     const shipped = readText('config/grafana/dashboards/evalwatch.json');
@@ -270,12 +270,12 @@ describe.skipIf(!canRender)('for the Prometheus Operator', () => {
   });
 });
 
-it('the rules are as their generator writes them', { timeout: 60_000 }, async () => {
+it('the PrometheusRule file matches its generator', { timeout: 60_000 }, async () => {
   const script = join(CONFIG, '../scripts/generate-prometheus-rule.ts');
   await expect(promisify(execFile)(process.execPath, [script, '--check'])).resolves.toBeDefined();
 });
 
-describe.skipIf(!canRender)('the kustomization of a user, as docs/operations.md shows it', () => {
+describe.skipIf(!canRender)('the example kustomization in docs/operations.md', () => {
   it('changes image, namespace, labels and configuration', async () => {
     const [, text = ''] =
       /```yaml\n# kustomization\.yaml[^\n]*\n(.*?)```/s.exec(readText('docs/operations.md')) ?? [];

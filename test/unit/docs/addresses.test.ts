@@ -18,14 +18,14 @@ const read = (file: string) => readFileSync(root + file, 'utf8');
 const files = globSync(EVERYTHING, { cwd: root }).filter((file) => file !== 'package-lock.json');
 
 describe('the address of the repository', () => {
-  it('is named by no file that npm run generate does not rewrite', () => {
+  it('appears only in files that npm run generate rewrites', () => {
     const naming = files.filter((file) => read(file).includes(REPOSITORY));
     expect(naming.filter((file) => !NAMING.test(file))).toEqual([]);
     expect(naming).toContain('config/prometheus/evalwatch.rules.yml');
     expect(naming).toContain('SECURITY.md');
   });
 
-  it('is that of package.json in each of them, and none keeps it when it changes', () => {
+  it('is that of package.json in each rewritten file, and no file keeps it when it changes', () => {
     const naming = files.filter((file) => NAMING.test(file));
     expect(naming.length).toBeGreaterThan(8);
     expect(naming.filter((file) => withAddress(read(file), REPOSITORY) !== read(file))).toEqual([]);
@@ -47,12 +47,12 @@ describe('the address of the repository', () => {
     expect(withAddress(text, OTHER)).toBe(text.replace(REPOSITORY, OTHER));
   });
 
-  it('leaves the addresses of others alone', () => {
+  it('is the only address that is replaced', () => {
     const text = 'https://keepachangelog.com/en/1.1.0/ and https://yaml.org/spec/1.2.2/';
     expect(withAddress(text, OTHER)).toBe(text);
   });
 
-  it('is taken from repository.url only in the form that npm uses', () => {
+  it('is read from repository.url only in the form git+https://HOST/PATH.git', () => {
     expect(addressOf('git+https://git.example/a/b.git')).toBe('https://git.example/a/b');
     expect(() => addressOf('https://git.example/a/b')).toThrow('must be git+https://');
   });

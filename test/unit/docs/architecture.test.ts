@@ -43,7 +43,7 @@ it('every path in docs/architecture.md exists', () => {
   expect(paths.filter((path) => !existsSync(join(root, path)))).toEqual([]);
 });
 
-it(`no folder of src/ has more than ${MAX_FILES} files beside each other`, () => {
+it(`no folder of src/ directly contains more than ${MAX_FILES} files`, () => {
   const large = foldersOf('').filter((folder) => filesOf(folder).length > MAX_FILES);
 
   expect(large).toEqual([]);

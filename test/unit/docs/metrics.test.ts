@@ -12,12 +12,12 @@ import { resultLabels } from '../../support/promql.ts';
 const FILE = 'docs/metrics.md';
 const labelsOf = await knownLabels();
 
-it('docs/metrics.md is what a scrape shows (npm run generate)', async () => {
+it('docs/metrics.md matches its generator (npm run generate)', async () => {
   const text = readFileSync(join(import.meta.dirname, '../../..', FILE), 'utf8');
   expect(text).toBe(await formatted(FILE, await metricsDocument()));
 });
 
-it('says of each metric whether it survives a restart', () => {
+it('every metric is documented with its source, the store or the process', () => {
   const said = SECTIONS.flatMap(({ metrics }) => Object.entries(metrics)).map(
     ([name, { source }]) => [name, source],
   );
@@ -29,6 +29,9 @@ it('says of each metric whether it survives a restart', () => {
   });
 });
 
-it.each(USEFUL_QUERIES)('answers "$question" from metrics and labels that exist', ({ query }) => {
-  expect(() => resultLabels(query, labelsOf)).not.toThrow();
-});
+it.each(USEFUL_QUERIES)(
+  'the query for "$question" uses only existing metrics and labels',
+  ({ query }) => {
+    expect(() => resultLabels(query, labelsOf)).not.toThrow();
+  },
+);

@@ -10,7 +10,7 @@ const PYTHON =
   'Traceback (most recent call last):\n  File "/app/a.py", line 3, in run\n    x = f(1)\n        ^^^^\n';
 
 describe('cause id', () => {
-  it('is the same for messages that differ in what varies', () => {
+  it('is the same for messages that differ only in a masked value', () => {
     const [one, other] = ['took 5 s', 'took 17 s'].map((error_msg) =>
       causeOf({ error_id: 'SLOW', error_msg }),
     );
@@ -18,7 +18,7 @@ describe('cause id', () => {
     expect(other).toEqual(one);
   });
 
-  it('differs by error_id and by shape, and tells an absent one from an empty one', () => {
+  it('differs by error_id and by shape, and between an absent and an empty error_id', () => {
     const ids = [
       { error_id: 'A', error_msg: 'x' },
       { error_id: 'B', error_msg: 'x' },
@@ -30,7 +30,7 @@ describe('cause id', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  it('is what it was: another result needs another version of the grouping', () => {
+  it('is stable across releases: a different id needs a new version of the grouping', () => {
     expect(causeOf({ error_id: 'TIMEOUT', error_msg: 'took 5 s' }).id).toBe('2f10c61585db2c12');
   });
 });
@@ -254,7 +254,7 @@ describe('shape of a message', () => {
     expect(shapeOf(message)).toBe(shape);
   });
 
-  it('has no control, bidi or invisible characters, and no colours', () => {
+  it('has no control, bidi or invisible characters, and no colour codes', () => {
     expect(shapeOf('\u001b[31mit\u0000 br\u202eo\u200bke\u001b[0m\ud800\ttwice')).toBe(
       'it broke twice',
     );
@@ -264,7 +264,7 @@ describe('shape of a message', () => {
   });
 
   it.each(['»Jane Doe«', '‚Jane Doe‘', '”Jane Doe”', '〈Jane Doe〉', '&quot;Jane Doe&quot;'])(
-    'has no text in the quotes %s',
+    'masks text in the quotes %s',
     (quoted) => {
       expect(shapeOf(`Invalid value ${quoted} in field`)).toBe('Invalid value <*> in field');
     },
@@ -275,7 +275,7 @@ describe('shape of a message', () => {
     ['client_secret: abcdefgh', 'client_secret: <*>'],
     ['token: abcdefgh', 'token: <*>'],
     ['Authorization: Basic dXNlcjpw', 'Authorization: Basic <*>'],
-  ])('has no key of %j', (message, shape) => {
+  ])('masks the key in %j', (message, shape) => {
     expect(shapeOf(message)).toBe(shape);
   });
 

@@ -16,7 +16,7 @@ function transition(
 }
 
 describe('bucketOf', () => {
-  it('counts up to a second in the first bucket', () => {
+  it('returns the first bucket for durations up to a second', () => {
     expect([0, 1, 1000].map((ms) => bucketOf(ms))).toEqual([0, 0, 0]);
     expect(bucketOf(1001)).toBe(1);
   });
@@ -29,7 +29,7 @@ describe('bucketOf', () => {
     }
   });
 
-  it('counts all that takes about ten days or longer in bucket 98', () => {
+  it('returns bucket 98 for all durations of about ten days or longer', () => {
     expect(bucketOf(11 * DAY)).toBe(98);
     expect(bucketOf(Number.MAX_SAFE_INTEGER)).toBe(98);
   });
@@ -43,7 +43,7 @@ describe('dayOf', () => {
 });
 
 describe('countDurations', () => {
-  it('counts the stays that end with a poll, for each status and bucket, on the day of the poll', () => {
+  it('counts stays by status and bucket, on the day of the poll that ends them', () => {
     const transitions = [
       transition('RUNNING', 20 * MINUTE),
       transition('RUNNING', 20 * MINUTE, 'FAILED'),
@@ -62,7 +62,7 @@ describe('countDurations', () => {
     expect(added.map(({ day }) => day)).toEqual([20_000]);
   });
 
-  it('leaves out stays that began before polls were missing', () => {
+  it('leaves out stays that began before steadySince', () => {
     const held = 20 * MINUTE;
     const count = (steadySince: number): number =>
       countDurations([transition('RUNNING', held)], { at: AT, steadySince }).length;
@@ -76,7 +76,7 @@ describe('countDurations', () => {
     expect(countDurations(transitions, { at: AT, steadySince: 0 })).toEqual([]);
   });
 
-  it('leaves out stays that a clock set back has shortened to nothing', () => {
+  it('leaves out stays of 0 ms, which result from a clock that was set back', () => {
     expect(countDurations([transition('RUNNING', 0)], { at: AT, steadySince: 0 })).toEqual([]);
   });
 

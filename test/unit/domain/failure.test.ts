@@ -27,7 +27,7 @@ function tryUntilSettled(outcome: (index: number) => FailedTry) {
   }
 }
 
-describe('an answer that is no use', () => {
+describe('a useless answer', () => {
   it('settles the failure after 3 tries over 5 minutes', () => {
     const { at, settlement } = tryUntilSettled(() => useless);
 
@@ -44,7 +44,7 @@ describe('an answer that is no use', () => {
     expect(settlement).toEqual({ reason: 'no_error_info' });
   });
 
-  it('needs three of its kind, not counting tries while the service was down', () => {
+  it('settles the failure after three of its kind, not counting tries while the service was down', () => {
     const { at } = tryUntilSettled((index) => (index < 4 ? down : useless));
 
     expect(at).toHaveLength(7);
@@ -52,7 +52,7 @@ describe('an answer that is no use', () => {
 });
 
 describe('a service that is down', () => {
-  it('is asked again within 30 seconds, then ever later, and given up after 24 hours', () => {
+  it('is retried within 30 seconds, then at growing intervals, and given up after 24 hours', () => {
     const { at, settlement } = tryUntilSettled(() => down);
     const gaps = at.slice(1).map((time, index) => time - (at[index] ?? 0));
 
@@ -63,14 +63,14 @@ describe('a service that is down', () => {
     expect(settlement).toEqual({ reason: 'unavailable' });
   });
 
-  it('is left alone for as long as it asked', () => {
+  it('is not retried before its Retry-After', () => {
     const next = afterFailedTry(untried, { useless: false, retryAfterMs: 4 * MINUTE }, 1000);
 
     expect(next).toMatchObject({ tries: { nextAt: 1000 + 4 * MINUTE, lastAt: 1000 } });
   });
 });
 
-it('does not wait longer because the clock was set back', () => {
+it('a clock that was set back does not delay the next try', () => {
   const tries: Tries = { count: 1, useless: 1, firstAt: HOUR, lastAt: HOUR, nextAt: HOUR + SECOND };
 
   const next = afterFailedTry(tries, useless, 10 * SECOND);
@@ -78,7 +78,7 @@ it('does not wait longer because the clock was set back', () => {
   expect(next).toMatchObject({ tries: { firstAt: 10 * SECOND, nextAt: 10 * SECOND + 5 * MINUTE } });
 });
 
-it('gives a project 5 minutes to come back into the configuration', () => {
+it('a project counts as removed 5 minutes after it has left the configuration', () => {
   expect(isRemovedForGood(1000, 1000 + 5 * MINUTE - 1)).toBe(false);
   expect(isRemovedForGood(1000, 1000 + 5 * MINUTE)).toBe(true);
 });

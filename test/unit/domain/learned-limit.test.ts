@@ -145,7 +145,7 @@ describe('learnLimit', () => {
     expect(limitOf(countsOf({ longest: days(30, 10 * MINUTE) }))).toBe(first);
   });
 
-  it('caps the last bucket, too', () => {
+  it('is capped for durations in the last bucket, too', () => {
     const counts = countsOf({ longest: days(30, 400 * DAY) });
     expect(limitOf(counts)).toBe(48 * HOUR);
   });
@@ -166,7 +166,7 @@ describe('typicalDuration', () => {
     expect(Math.abs(typical / (10 * MINUTE) - 1)).toBeLessThan(BUCKET);
   });
 
-  it('uses those of today while the days before have fewer than 20', () => {
+  it('includes the durations of today while the days before have fewer than 20', () => {
     const past = { day: TODAY - 1, bucket: bucketOf(MINUTE), count: 19 };
     expect(typicalDuration([past], now)).toBeUndefined();
     const today = { day: TODAY, bucket: bucketOf(MINUTE), count: 1 };

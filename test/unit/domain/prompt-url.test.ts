@@ -19,11 +19,11 @@ it.each([
     'https://e.example/?id=a%2Fb%20%27%24%26#/my%20team',
   ],
   ['https://e.example/"{prompt_id}"', 'https://e.example/%22a%2Fb%20%27%24%26%22'],
-])('%s becomes %s', (template, url) => {
+])('the template %s becomes %s', (template, url) => {
   expect(urlOf(template, "a/b '$&", 'my team')).toBe(url);
 });
 
-it.each(['{project}', '{prompt_id}', '$1', "$'"])('%s in an id is not replaced', (id) => {
+it.each(['{project}', '{prompt_id}', '$1', "$'"])('the text %s in an id is not replaced', (id) => {
   expect(urlOf('https://e.example/{project}/{prompt_id}', id, id)).toBe(
     `https://e.example/${encodeURIComponent(id).replace("'", '%27')}/${encodeURIComponent(id).replace("'", '%27')}`,
   );
@@ -34,21 +34,24 @@ it.each([
   ['https://e.example/prompts/{prompt_id}', '..'],
   ['https://e.example/prompts/.{prompt_id}/edit', '.'],
   ['https://e.example/prompts/{prompt_id}', '\ud800'],
-])('%s has no address for %j', (template, id) => {
+])('the template %s has no URL for the id %j', (template, id) => {
   expect(urlOf(template, id)).toBeUndefined();
 });
 
-it.each(HOSTILE)('%j changes neither host nor scheme, and adds no segment', (id) => {
-  for (const project of [id, 'p']) {
-    const url = urlOf(
-      'https://e.example/prompts/{prompt_id}/?p={project}#{prompt_id}',
-      id,
-      project,
-    );
-    const { origin, pathname, searchParams } = new URL(url ?? '');
-    expect(url).toMatch(/^[\w.~%:/?=#-]+$/);
-    expect(origin).toBe('https://e.example');
-    expect(pathname.split('/').map(decodeURIComponent)).toEqual(['', 'prompts', id, '']);
-    expect([...searchParams]).toEqual([['p', project]]);
-  }
-});
+it.each(HOSTILE)(
+  'the id %j changes neither the scheme nor the host, and adds no path segment',
+  (id) => {
+    for (const project of [id, 'p']) {
+      const url = urlOf(
+        'https://e.example/prompts/{prompt_id}/?p={project}#{prompt_id}',
+        id,
+        project,
+      );
+      const { origin, pathname, searchParams } = new URL(url ?? '');
+      expect(url).toMatch(/^[\w.~%:/?=#-]+$/);
+      expect(origin).toBe('https://e.example');
+      expect(pathname.split('/').map(decodeURIComponent)).toEqual(['', 'prompts', id, '']);
+      expect([...searchParams]).toEqual([['p', project]]);
+    }
+  },
+);

@@ -54,14 +54,14 @@ describe('a record that was seen before', () => {
     expect(changes.baseline).toBe(false);
   });
 
-  it.each(DATASET_STATUSES)('that stays %s changes nothing', (status) => {
+  it.each(DATASET_STATUSES)('changes nothing if it stays %s', (status) => {
     const statusRaw = status === 'UNKNOWN' ? 'PAUSED' : undefined;
     const changes = detectChanges(known({ status, statusRaw }), listing({ a: status }), options);
 
     expect(changes).toEqual({ baseline: false, records: [], transitions: [], gone: [] });
   });
 
-  it('keeps its time when only its raw status, name or timestamp changes', () => {
+  it('keeps its time when only its raw status changes', () => {
     const before = known({ status: 'UNKNOWN', statusRaw: 'QUEUED' });
 
     const changes = detectChanges(before, listing({ a: 'UNKNOWN' }), options);
@@ -70,7 +70,7 @@ describe('a record that was seen before', () => {
     expect(changes.records).toMatchObject([{ statusRaw: 'PAUSED', since: 1000 }]);
   });
 
-  it('says that it was missing before', () => {
+  it('has wasMissing in its transition if it was missing or gone before', () => {
     const missing = detectChanges(known({ missing: 2 }), listing({ a: 'RUNNING' }), options);
     const gone = detectChanges(
       known({ missing: 3, gone: true }),
@@ -82,7 +82,7 @@ describe('a record that was seen before', () => {
     expect(gone.transitions).toMatchObject([{ wasMissing: true }]);
   });
 
-  it('was never held for less than no time, whatever the clock did', () => {
+  it('has a held time of 0 if the clock was set back', () => {
     const changes = detectChanges(known({ since: 9000 }), listing({ a: 'RUNNING' }), options);
 
     expect(changes.transitions).toMatchObject([{ heldMs: 0 }]);
@@ -146,7 +146,7 @@ describe('a record that a listing lacks', () => {
     expect(changes).toMatchObject({ records: [], gone: [] });
   });
 
-  it('starts again from nothing when it was there in between', () => {
+  it('is counted from 0 again once it is listed in between', () => {
     const changes = detectChanges(known({ missing: 2 }), listing({ a: 'PENDING' }), options);
 
     expect(changes.records).toMatchObject([{ missing: 0, since: 1000 }]);
@@ -155,7 +155,7 @@ describe('a record that a listing lacks', () => {
 });
 
 describe('an invalid item with a good id', () => {
-  it('is present: its record keeps its status and is not missing', () => {
+  it('counts as present: its record keeps its status and is not missing', () => {
     const present = listing({}, { idsWithoutStatus: new Set(['a']) });
 
     expect(detectChanges(known({ missing: 0 }), present, options).records).toEqual([]);
@@ -164,7 +164,7 @@ describe('an invalid item with a good id', () => {
     ]);
   });
 
-  it('does not make a record that nobody knew', () => {
+  it('creates no record for an unknown id', () => {
     const present = listing({}, { idsWithoutStatus: new Set(['b']) });
 
     expect(detectChanges(known(), present, options).records).toEqual([]);
@@ -172,7 +172,7 @@ describe('an invalid item with a good id', () => {
 });
 
 describe('a record that was gone and comes back', () => {
-  it('with another status moves from its last known one', () => {
+  it('moves from its last status to a different one', () => {
     const before = known({ status: 'RUNNING', missing: 3, gone: true });
 
     const changes = detectChanges(before, listing({ a: 'FAILED' }), options);
@@ -181,7 +181,7 @@ describe('a record that was gone and comes back', () => {
     expect(changes.records).toMatchObject([{ gone: false, missing: 0, since: 5000 }]);
   });
 
-  it('with the same status is no transition', () => {
+  it('makes no transition if its status is the same', () => {
     const before = known({ status: 'FAILED', missing: 3, gone: true });
 
     const changes = detectChanges(before, listing({ a: 'FAILED' }), options);
@@ -192,7 +192,7 @@ describe('a record that was gone and comes back', () => {
 });
 
 describe('a listing that is the same as the last one', () => {
-  it('counts as one more listing without what was missing', () => {
+  it('counts as one more listing without the missing records', () => {
     const before = known({ id: 'a', missing: 2 }, { id: 'b', missing: 0 });
 
     const changes = takeAtOnce(detectRepeatedAbsence(before, true, 3));
@@ -202,12 +202,12 @@ describe('a listing that is the same as the last one', () => {
     expect(changes.transitions).toEqual([]);
   });
 
-  it('makes nobody missing if the last one was not complete', () => {
+  it('counts no record as missing if the last listing was not complete', () => {
     expect(takeAtOnce(detectRepeatedAbsence(known({ missing: 2 }), false, 3)).records).toEqual([]);
   });
 });
 
-it('counts who is missing once the changes are stored', () => {
+it('missingIds returns the ids that are missing after the changes', () => {
   const before = known({ id: 'a', missing: 2 }, { id: 'b' }, { id: 'c', missing: 1 }, { id: 'd' });
 
   const changes = detectChanges(before, listing({ c: 'PENDING', d: 'PENDING' }), options);
@@ -216,7 +216,7 @@ it('counts who is missing once the changes are stored', () => {
   expect(takeAtOnce(missingIds(before, changes))).toEqual(['b']);
 });
 
-it('treats ids that are names of object properties like any other', () => {
+it('ids that are names of object properties are treated like any other', () => {
   const hostile = JSON.parse('{"__proto__": "FAILED", "constructor": "RUNNING"}') as Record<
     string,
     Status
@@ -230,7 +230,7 @@ it('treats ids that are names of object properties like any other', () => {
   ]);
 });
 
-it('knows 25 pairs for prompts and 36 for datasets', () => {
+it('transitionPairs returns 25 pairs for prompts and 36 for datasets', () => {
   expect(transitionPairs('prompt')).toHaveLength(25);
   expect(transitionPairs('dataset')).toHaveLength(36);
 });

@@ -13,7 +13,7 @@ describe('visible', () => {
     ['tags outside the BMP', 'a\u{e0041}', 'a\\udb40\\udc41'],
     ['NUL and DEL', '\u0000\u007f', '\\u0000\\u007f'],
     ['a lone surrogate', 'a\ud800', 'a\\ud800'],
-  ])('shows %s', (_, text, shown) => {
+  ])('escapes %s', (_, text, shown) => {
     expect(visible(text)).toBe(shown);
   });
 
@@ -31,7 +31,7 @@ describe('visible', () => {
     expect(JSON.parse(text)).toEqual(value);
   });
 
-  it('leaves the end of a line of JSON', () => {
+  it('keeps the newline at the end of a line of JSON', () => {
     expect(visibleJson('{"a":"\u2028"}\n')).toBe('{"a":"\\u2028"}\n');
   });
 });

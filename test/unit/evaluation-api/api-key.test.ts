@@ -15,20 +15,20 @@ async function keyFile(content: string | Buffer): Promise<string> {
   return path;
 }
 
-describe('reading a key', () => {
+describe('readKey', () => {
   it.each([
     ['bare', 'abcdefgh'],
     ['with a line end', 'abcdefgh\n'],
     ['with white space and a byte order mark', '\uFEFF \t abcdefgh \r\n\n'],
-  ])('takes one %s from a file', async (_, content) => {
+  ])('returns the trimmed key from a file that holds it %s', async (_, content) => {
     expect(await readKey({ file: await keyFile(content) }, systemClock)).toBe('abcdefgh');
   });
 
-  it('takes one from a variable', async () => {
+  it('returns the trimmed key from an environment variable', async () => {
     expect(await readKey({ env: 'KEY', value: ' abc def g ' }, systemClock)).toBe('abc def g');
   });
 
-  it('reads a rotated key the next time', async () => {
+  it('returns the new key after the file has changed', async () => {
     const file = await keyFile('first-key');
     expect(await readKey({ file }, systemClock)).toBe('first-key');
     await writeFile(file, 'second-key');
@@ -50,14 +50,17 @@ describe('reading a key', () => {
       'an HTTP header cannot carry',
     ],
     ['huge', 'k'.repeat(100_000), 'too large'],
-  ])('refuses one that is %s, without showing it', async (_, content, wording) => {
-    const file = await keyFile(content);
-    const { reason, message } = await failureOf(readKey({ file }, systemClock));
-    expect(reason).toBe('auth');
-    expect(message).toContain(file);
-    expect(message).toContain(wording);
-    expect(message.replace(file, '')).not.toContain('abcdefg');
-  });
+  ])(
+    'rejects an invalid key file without showing its content in the error: %s',
+    async (_, content, wording) => {
+      const file = await keyFile(content);
+      const { reason, message } = await failureOf(readKey({ file }, systemClock));
+      expect(reason).toBe('auth');
+      expect(message).toContain(file);
+      expect(message).toContain(wording);
+      expect(message.replace(file, '')).not.toContain('abcdefg');
+    },
+  );
 
   it.each([
     ['no project', undefined, 'no API key'],
@@ -67,13 +70,16 @@ describe('reading a key', () => {
       { file: '/nowhere/key' },
       '/nowhere/key cannot be read: there is no such file',
     ],
-  ])('says so when there is %s', async (_, source, wording) => {
-    const { reason, message } = await failureOf(readKey(source, systemClock));
-    expect(reason).toBe('auth');
-    expect(message).toContain(wording);
-  });
+  ])(
+    'fails with an auth error that names the cause when there is %s',
+    async (_, source, wording) => {
+      const { reason, message } = await failureOf(readKey(source, systemClock));
+      expect(reason).toBe('auth');
+      expect(message).toContain(wording);
+    },
+  );
 
-  it('takes one from a file of 16 KiB, and from none that is larger', async () => {
+  it('accepts a key file of 16 KiB and rejects a larger one', async () => {
     const file = await keyFile('abcdefgh'.padEnd(16_384));
     expect(await readKey({ file }, systemClock)).toBe('abcdefgh');
     await writeFile(file, 'abcdefgh'.padEnd(16_385));
@@ -83,7 +89,7 @@ describe('reading a key', () => {
     });
   });
 
-  it('takes none from what is no regular file, and waits for no writer of a pipe', async () => {
+  it('rejects a path that is not a regular file, without waiting for the writer of a pipe', async () => {
     await using directory = await temporaryDirectory();
     for (const [what, file] of Object.entries(await notFiles(directory.path))) {
       const reason =

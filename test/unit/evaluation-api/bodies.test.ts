@@ -6,20 +6,23 @@ import { createDispatcher } from '../../../src/evaluation-api/sending/dispatcher
 import { exchange } from '../../../src/evaluation-api/sending/exchange.ts';
 import { connect, listOptions, serve } from './harness.ts';
 
-describe('a buffer of bytes', () => {
+describe('a byte buffer', () => {
   const text = 'a buffer that holds bytes in their order';
 
-  it.each([1, 3, 7, 1000])('has the bytes of all its parts: %i at a time', (size) => {
-    const body = Buffer.from(Array.from({ length: 50_000 }, (_, n) => n % 251));
-    const buffer = createByteBuffer();
-    for (let at = 0; at < body.length; at += size) {
-      buffer.append(body, at, Math.min(body.length, at + size));
-    }
-    expect(buffer.length()).toBe(body.length);
-    expect(buffer.bytes().equals(body)).toBe(true);
-  });
+  it.each([1, 3, 7, 1000])(
+    'holds all appended bytes in order when they arrive %i at a time',
+    (size) => {
+      const body = Buffer.from(Array.from({ length: 50_000 }, (_, n) => n % 251));
+      const buffer = createByteBuffer();
+      for (let at = 0; at < body.length; at += size) {
+        buffer.append(body, at, Math.min(body.length, at + size));
+      }
+      expect(buffer.length()).toBe(body.length);
+      expect(buffer.bytes().equals(body)).toBe(true);
+    },
+  );
 
-  it('drops bytes at its beginning, and goes on', () => {
+  it('drops bytes from its beginning and accepts more at its end', () => {
     const buffer = createByteBuffer();
     buffer.append(Buffer.from(text));
     buffer.drop(2);
@@ -30,7 +33,7 @@ describe('a buffer of bytes', () => {
     expect(buffer.bytes()).toHaveLength(0);
   });
 
-  it('gives its bytes away for good', () => {
+  it('returns bytes from take() that later appends do not overwrite', () => {
     const buffer = createByteBuffer();
     buffer.append(Buffer.from(text));
     const taken = buffer.take();
@@ -39,7 +42,7 @@ describe('a buffer of bytes', () => {
     expect(buffer.bytes().toString()).toBe('something else');
   });
 
-  it('keeps the memory of a usual stretch for the next one, and that of a huge item not', () => {
+  it('reuses memory of 300 kB after clear(), but frees memory of 3 MB', () => {
     const buffer = createByteBuffer();
     const memory = () => {
       buffer.append(Buffer.of(1));
@@ -56,43 +59,46 @@ describe('a buffer of bytes', () => {
   });
 });
 
-describe('a body that comes byte by byte', () => {
+describe('a body that arrives byte by byte', () => {
   const body = Buffer.from(JSON.stringify('x'.repeat(100_000)));
 
-  it.each(['identity', 'gzip'])('is kept in one: %s', async (coding) => {
-    const { url } = await serve((_, response) => {
-      response.writeHead(200, { 'content-encoding': coding });
-      response.flushHeaders();
-      response.socket?.cork();
-      // At level 0 the compressed body has as many bytes.
-      for (const byte of coding === 'gzip' ? gzipSync(body, { level: 0 }) : body) {
-        response.write(Buffer.of(byte));
-      }
-      response.socket?.uncork();
-      response.end();
-    });
-    const dispatcher = createDispatcher({
-      origin: url,
-      timeoutMs: 60_000,
-      authorities: undefined,
-      proxyUrl: undefined,
-    });
-    onTestFinished(() => dispatcher.destroy());
-    const { body: read, bytes } = await exchange(dispatcher, {
-      clock: systemClock,
-      origin: url,
-      path: '/',
-      headers: {},
-      timeoutMs: 60_000,
-      maxBytes: 1024 * 1024,
-      scrub: (text) => text,
-      onSent: () => {},
-      signal: new AbortController().signal,
-    });
-    if (read instanceof Error) throw read;
-    expect(read.equals(body)).toBe(true);
-    expect(bytes).toBe(body.length);
-  });
+  it.each(['identity', 'gzip'])(
+    'is returned complete, with content encoding %s',
+    async (coding) => {
+      const { url } = await serve((_, response) => {
+        response.writeHead(200, { 'content-encoding': coding });
+        response.flushHeaders();
+        response.socket?.cork();
+        // At level 0 the compressed body has as many bytes.
+        for (const byte of coding === 'gzip' ? gzipSync(body, { level: 0 }) : body) {
+          response.write(Buffer.of(byte));
+        }
+        response.socket?.uncork();
+        response.end();
+      });
+      const dispatcher = createDispatcher({
+        origin: url,
+        timeoutMs: 60_000,
+        authorities: undefined,
+        proxyUrl: undefined,
+      });
+      onTestFinished(() => dispatcher.destroy());
+      const { body: read, bytes } = await exchange(dispatcher, {
+        clock: systemClock,
+        origin: url,
+        path: '/',
+        headers: {},
+        timeoutMs: 60_000,
+        maxBytes: 1024 * 1024,
+        scrub: (text) => text,
+        onSent: () => {},
+        signal: new AbortController().signal,
+      });
+      if (read instanceof Error) throw read;
+      expect(read.equals(body)).toBe(true);
+      expect(bytes).toBe(body.length);
+    },
+  );
 });
 
 describe('a large listing', () => {
@@ -102,7 +108,7 @@ describe('a large listing', () => {
   const bodies = [listing(0), listing(1), listing(2)];
 
   it.each(['identity', 'gzip'])(
-    'is whole each time, on a connection that was used before: %s',
+    'is complete on each request over a reused connection, with content encoding %s',
     async (coding) => {
       const encoded = bodies.map((body) =>
         coding === 'gzip' ? gzipSync(body, { level: 1 }) : body,
@@ -134,7 +140,7 @@ describe('a large listing', () => {
     },
   );
 
-  it('leaves nothing for the collector to find', async () => {
+  it('increases the memory of array buffers by less than its own size', async () => {
     const [body = Buffer.of()] = bodies;
     const { url } = await serve((_, response) => response.end(body));
     const { service } = connect({

@@ -27,7 +27,7 @@ function basisOf(answer: ListingAnswer): ListingBasis {
 }
 
 describe('a request', () => {
-  it('asks with the key for JSON, in any compression', async () => {
+  it('sends the API key, the accepted formats and the user agent, and escapes the project id', async () => {
     const { url, requests } = await serve(answering(200, BODY));
     const { service } = connect({ baseUrl: `${url}/some/base` });
     await service.list('a project/ü', 'prompt', listOptions());
@@ -45,7 +45,7 @@ describe('a request', () => {
   it.each([
     ['/v2/projects/p/datasets/', 'list_datasets', 'dataset'],
     ['/v2/projects/p/prompts/', 'list_prompts', 'prompt'],
-  ] as const)('for %s is counted as %s', async (path, endpoint, kind) => {
+  ] as const)('to %s emits events for the endpoint %s', async (path, endpoint, kind) => {
     const { url, requests } = await serve(answering(200, BODY));
     const { service, events } = connect({ baseUrl: url });
     let started = 0;
@@ -64,7 +64,7 @@ describe('a request', () => {
     ]);
   });
 
-  it('for a single prompt names it as one segment', async () => {
+  it('for a single prompt escapes its id into one path segment', async () => {
     const { url, requests } = await serve(answering(200, '{"error_info": {"error_id": "E"}}'));
     const { service, events } = connect({ baseUrl: url });
     const info = await service.getErrorInfo('p', '../%2e/?#', RUNNING);
@@ -76,7 +76,7 @@ describe('a request', () => {
     expect(ofType(events, 'api.responded')).toMatchObject([{ endpoint: 'get_prompt' }]);
   });
 
-  it.each(['.', '..'])('is never sent for an id of %s', async (id) => {
+  it.each(['.', '..'])('is not sent for a prompt with the id %s', async (id) => {
     const { url, requests } = await serve(answering(200, '{}'));
     const { service } = connect({ baseUrl: url });
     expect((await failureOf(service.getErrorInfo('p', id, RUNNING))).reason).toBe(
@@ -85,7 +85,7 @@ describe('a request', () => {
     expect(requests).toEqual([]);
   });
 
-  it('is never sent without a key, and sent with the next one that is there', async () => {
+  it('is not sent while the key file is missing, and carries the current key afterwards', async () => {
     const { url, requests } = await serve(answering(200, BODY));
     await using directory = await temporaryDirectory();
     const file = join(directory.path, 'key');
@@ -105,7 +105,7 @@ describe('a request', () => {
     ]);
   });
 
-  it('reuses its connections, also after an error with a small body', async () => {
+  it('reuses connections, even after an error response with a small body', async () => {
     const { url, server } = await serve(inTurn(answering(404, 'no'), answering(200, BODY)));
     let connections = 0;
     server.on('connection', () => (connections += 1));
@@ -118,7 +118,7 @@ describe('a request', () => {
 });
 
 describe('a listing', () => {
-  it('is read', async () => {
+  it('is returned complete, with its ETag', async () => {
     const { url } = await serve(answering(200, BODY, { etag: '"v1"' }));
     const { service } = connect({ baseUrl: url });
     const answer = await service.list('p', 'prompt', listOptions());
@@ -142,7 +142,7 @@ describe('a listing', () => {
     });
   });
 
-  it('waits while many records are stored, without a timeout, if much of it is new', async () => {
+  it('waits without timing out while the record budget is used up, unless it is unchanged', async () => {
     const items = Array.from({ length: 3000 }, (_, index) => ({
       id: `p${index}`,
       status: 'FAILED',
@@ -173,7 +173,7 @@ describe('a listing', () => {
     expect(answer.recordBytes).toBeGreaterThan(list.length);
   });
 
-  it('keeps its slot while the store is behind, so that no others pile up', async () => {
+  it('keeps its slot while it waits for the store, so that no more listings are requested', async () => {
     let asked = 0;
     const { url } = await serve((...exchange) => {
       asked += 1;
@@ -195,7 +195,7 @@ describe('a listing', () => {
     expect(asked).toBe(6);
   });
 
-  describe('that follows on another one', () => {
+  describe('with a previous listing to compare', () => {
     const items = Array.from({ length: 20 }, (_, index) => ({
       id: `p${index}`,
       status: 'RUNNING',
@@ -204,7 +204,7 @@ describe('a listing', () => {
     const bodies = (...lists: readonly unknown[]) =>
       inTurn(...lists.map((list) => answering(200, JSON.stringify(list))));
 
-    it('is read only where it differs', async () => {
+    it('returns only the changed records and the ids that vanished', async () => {
       const { url } = await serve(bodies(items, changed.slice(1)));
       const { service } = connect({ baseUrl: url });
       const previous = basisOf(await service.list('p', 'prompt', listOptions()));
@@ -223,7 +223,7 @@ describe('a listing', () => {
       });
     });
 
-    it('is known by the id of each item, wherever that has moved to', async () => {
+    it('returns the vanished ids, and no others, when items change their order', async () => {
       const added = { id: 'añadido', status: 'PENDING' };
       const moved = [...changed.slice(12), added, ...changed.slice(3, 11), ...changed.slice(0, 2)];
       const without = (...ids: readonly string[]) => moved.filter(({ id }) => !ids.includes(id));
@@ -241,7 +241,7 @@ describe('a listing', () => {
       ['shows an id twice', [...items, { id: 'p3', status: 'FAILED' }]],
       ['shows an id without a status beside it', [...items, { id: 'p3' }]],
       ['shows the same item twice', [...items, items[3]]],
-    ])('is requested again, and read whole, if it %s', async (_, list) => {
+    ])('is requested again without an ETag and read as a whole if it %s', async (_, list) => {
       const { url, requests } = await serve(
         inTurn(
           answering(200, JSON.stringify(items), { etag: '"1"' }),
@@ -264,25 +264,30 @@ describe('a listing', () => {
       ['is new throughout', items.map((item) => ({ ...item, status: 'FAILED' })), 20],
       ['shows an unusual item', [...items.slice(1), { id: 'p0', status: 'ODD' }], 1],
       ['shows an item without a status', [...items.slice(1), { id: 'p0' }], 0],
-    ])('is read where it differs also if it %s', async (_, list, count) => {
-      const { url, requests } = await serve(bodies(items, list, [...list, { id: 'q', status: 7 }]));
-      const { service } = connect({ baseUrl: url });
-      const first = basisOf(await service.list('p', 'prompt', listOptions()));
-      const answer = await service.list('p', 'prompt', listOptions({ previous: first }));
-      expect(answer).toHaveProperty('vanished', []);
-      expect(answer.unchanged ? 0 : answer.listing.records.size).toBe(count);
-      const previous = basisOf(answer);
-      const next = await service.list('p', 'prompt', listOptions({ previous }));
-      // Unusual items are parsed again each time.
-      const unusual = new Set(count === 0 ? ['p0', 'q'] : ['q']);
-      expect(next).toMatchObject({ vanished: [], listing: { idsWithoutStatus: unusual } });
-      expect(requests).toHaveLength(3);
-    });
+    ])(
+      'returns only the differences, without another request, even if it %s',
+      async (_, list, count) => {
+        const { url, requests } = await serve(
+          bodies(items, list, [...list, { id: 'q', status: 7 }]),
+        );
+        const { service } = connect({ baseUrl: url });
+        const first = basisOf(await service.list('p', 'prompt', listOptions()));
+        const answer = await service.list('p', 'prompt', listOptions({ previous: first }));
+        expect(answer).toHaveProperty('vanished', []);
+        expect(answer.unchanged ? 0 : answer.listing.records.size).toBe(count);
+        const previous = basisOf(answer);
+        const next = await service.list('p', 'prompt', listOptions({ previous }));
+        // Unusual items are parsed again each time.
+        const unusual = new Set(count === 0 ? ['p0', 'q'] : ['q']);
+        expect(next).toMatchObject({ vanished: [], listing: { idsWithoutStatus: unusual } });
+        expect(requests).toHaveLength(3);
+      },
+    );
 
     it.each([
       ['at once where no difference is asked for', items, false, 2],
       ['by another request after an incomplete one', [...items, { status: 'RUNNING' }], true, 3],
-    ])('is read whole %s', async (_, first, allowDifference, count) => {
+    ])('is read as a whole %s', async (_, first, allowDifference, count) => {
       const { url, requests } = await serve(bodies(first, changed, changed));
       const { service } = connect({ baseUrl: url });
       const previous = basisOf(await service.list('p', 'prompt', listOptions()));
@@ -292,7 +297,7 @@ describe('a listing', () => {
       expect(requests).toHaveLength(count);
     });
 
-    it('is read whole once a key is known that the texts of the last one could hold', async () => {
+    it('is read as a whole after the API key has changed', async () => {
       const { url } = await serve(bodies(items, changed));
       let value = KEY;
       const { service } = connect({
@@ -311,7 +316,7 @@ describe('a listing', () => {
     });
   });
 
-  it('is unchanged when a 304 was asked for and came', async () => {
+  it('is unchanged when a conditional request is answered with 304', async () => {
     const { url, requests } = await serve(
       inTurn(answering(200, BODY, { etag: 'W/"v1"' }), answering(304)),
     );
@@ -329,27 +334,30 @@ describe('a listing', () => {
   it.each([
     ['there is no ETag', {}, 'etag'],
     ['it may not be used', { etag: '"v1"' }, 'bytes'],
-  ] as const)('asks for no 304 when %s, and takes none', async (_, headers, revalidate) => {
-    const { url, requests } = await serve(inTurn(answering(200, BODY, headers), answering(304)));
-    const { service, events } = connect({ baseUrl: url });
-    const previous = basisOf(await service.list('p', 'prompt', listOptions()));
-    const options = listOptions({ previous, revalidate });
-    const { reason, details } = await failureOf(service.list('p', 'prompt', options));
-    expect(reason).toBe('invalid_response');
-    expect(details.statusCode).toBe(304);
-    expect(requests[1]?.headers).not.toHaveProperty('if-none-match');
-    expect(ofType(events, 'api.request_finished')).toMatchObject([
-      { failure: undefined },
-      { failure: 'invalid_response' },
-    ]);
-  });
+  ] as const)(
+    'sends no ETag when %s, and rejects a 304 as an invalid response',
+    async (_, headers, revalidate) => {
+      const { url, requests } = await serve(inTurn(answering(200, BODY, headers), answering(304)));
+      const { service, events } = connect({ baseUrl: url });
+      const previous = basisOf(await service.list('p', 'prompt', listOptions()));
+      const options = listOptions({ previous, revalidate });
+      const { reason, details } = await failureOf(service.list('p', 'prompt', options));
+      expect(reason).toBe('invalid_response');
+      expect(details.statusCode).toBe(304);
+      expect(requests[1]?.headers).not.toHaveProperty('if-none-match');
+      expect(ofType(events, 'api.request_finished')).toMatchObject([
+        { failure: undefined },
+        { failure: 'invalid_response' },
+      ]);
+    },
+  );
 
   it.each([
     ['far too long', `"${'x'.repeat(2000)}"`],
     ['not plain ASCII', '"é"'],
     ['empty', ''],
     ['given twice', ['"a"', '"b"']],
-  ])('has no ETag if that is %s', async (_, etag) => {
+  ])('ignores an ETag that is %s', async (_, etag) => {
     const { url } = await serve(answering(200, BODY, { etag }));
     const { service } = connect({ baseUrl: url });
     const basis = basisOf(await service.list('p', 'prompt', listOptions()));
@@ -357,7 +365,7 @@ describe('a listing', () => {
   });
 });
 
-describe('a status code', () => {
+describe('a failed request', () => {
   it.each([
     [201, 'invalid_response', 'invalid_response'],
     [204, 'invalid_response', 'invalid_response'],
@@ -379,7 +387,7 @@ describe('a status code', () => {
     [599, 'server_error', undefined],
     [600, 'invalid_response', 'invalid_response'],
     [999, 'invalid_response', 'invalid_response'],
-  ])('%i means %s', async (statusCode, expected, failure) => {
+  ])('with status %i has the reason %s', async (statusCode, expected, failure) => {
     const { url } = await serve(answering(statusCode, statusCode === 204 ? '' : BODY));
     const { service, events } = connect({ baseUrl: url });
     for (const call of [
@@ -400,7 +408,7 @@ describe('a status code', () => {
     ]);
   });
 
-  it('of a redirect is never followed, and where it points is told without the key', async () => {
+  it('does not follow a redirect, and reports its location cut and with the API key redacted', async () => {
     const elsewhere = await serve(answering(200, BODY));
     const location = `${elsewhere.url}/?key=${encodeURIComponent(KEY)}&more=${'x'.repeat(2000)}`;
     const { url } = await serve(answering(302, '', { location }));
@@ -412,7 +420,7 @@ describe('a status code', () => {
     expect(elsewhere.requests).toEqual([]);
   });
 
-  it('of 422 comes with its detail, scrubbed and then cut', async () => {
+  it('with status 422 reports the detail of the body, redacted and then cut', async () => {
     const detail = [{ loc: ['path', 0], msg: `bad ${KEY}`, type: 'x'.repeat(300_000) }];
     const { url } = await serve(answering(422, JSON.stringify({ detail }, undefined, 2)));
     const { service } = connect({ baseUrl: url });
@@ -433,15 +441,18 @@ describe('a status code', () => {
     [503, ' \n', undefined],
     [500, Buffer.from([0xff, 0xfe, 0x00]), undefined],
     [422, JSON.stringify({ detail: 'x'.repeat(2_000_000) }), undefined],
-  ])('of %i comes with the words of its body, case %#', async (statusCode, body, expected) => {
-    const { url } = await serve(answering(statusCode, body));
-    const { service } = connect({ baseUrl: url });
-    const { details } = await failureOf(service.list('p', 'prompt', listOptions()));
-    expect(details).toMatchObject({ statusCode, url: `${url}/v2/projects/p/prompts/` });
-    expect(details.detail).toBe(expected);
-  });
+  ])(
+    'with status %i reports the text of the body if it is readable, case %#',
+    async (statusCode, body, expected) => {
+      const { url } = await serve(answering(statusCode, body));
+      const { service } = connect({ baseUrl: url });
+      const { details } = await failureOf(service.list('p', 'prompt', listOptions()));
+      expect(details).toMatchObject({ statusCode, url: `${url}/v2/projects/p/prompts/` });
+      expect(details.detail).toBe(expected);
+    },
+  );
 
-  it('names the address that was requested, without a key in it', async () => {
+  it('reports the requested URL with the API key redacted', async () => {
     const { url } = await serve(answering(404));
     const { service } = connect({ baseUrl: `${url}/gateway/${encodeURIComponent(KEY)}` });
     const { details } = await failureOf(service.list('a/b', 'dataset', listOptions()));
@@ -452,7 +463,7 @@ describe('a status code', () => {
     expect(failed.details.statusCode).toBeUndefined();
   });
 
-  it('names no address if there was no key to send', async () => {
+  it('reports no URL if it was not sent because there is no API key', async () => {
     const { service } = connect({
       baseUrl: 'http://127.0.0.1:1',
       key: { env: 'NO', value: undefined },
@@ -463,7 +474,7 @@ describe('a status code', () => {
 });
 
 describe('a failed attempt', () => {
-  it('is not repeated once the caller refuses', async () => {
+  it('is not retried when onRequest throws, and the call rejects with that error', async () => {
     const { url, requests } = await serve(answering(503));
     const { service, events } = connect({ baseUrl: url, retries: 3 });
     const refusal = new Error('the project was removed');
@@ -477,7 +488,7 @@ describe('a failed attempt', () => {
     expect(ofType(events, 'api.retry_sent')).toEqual([]);
   });
 
-  it.each([408, 429, 500, 502, 503, 504])('is repeated after %i', async (statusCode) => {
+  it.each([408, 429, 500, 502, 503, 504])('is retried after status %i', async (statusCode) => {
     const { url, requests } = await serve(inTurn(answering(statusCode), answering(200, BODY)));
     const { service, events } = connect({ baseUrl: url, retries: 1 });
     let started = 0;
@@ -502,7 +513,7 @@ describe('a failed attempt', () => {
     ]);
   });
 
-  it('is repeated as often as configured, then the last one counts', async () => {
+  it('is retried as often as configured, and then the call rejects with the last error', async () => {
     const { url, requests } = await serve(inTurn(answering(500), answering(429)));
     const { service } = connect({ baseUrl: url, retries: 1 });
     expect((await failureOf(service.list('p', 'prompt', listOptions()))).reason).toBe(
@@ -511,14 +522,14 @@ describe('a failed attempt', () => {
     expect(requests).toHaveLength(2);
   });
 
-  it.each([400, 401, 404, 422, 301, 204])('is not repeated after %i', async (statusCode) => {
+  it.each([400, 401, 404, 422, 301, 204])('is not retried after status %i', async (statusCode) => {
     const { url, requests } = await serve(answering(statusCode));
     const { service } = connect({ baseUrl: url, retries: 3 });
     await failureOf(service.list('p', 'prompt', listOptions()));
     expect(requests).toHaveLength(1);
   });
 
-  it('of a single prompt is never repeated', async () => {
+  it('to read a single prompt is never retried', async () => {
     const { url, requests } = await serve(answering(503, '', { 'retry-after': '60' }));
     const { service } = connect({ baseUrl: url, retries: 3 });
     const { reason, details } = await failureOf(service.getErrorInfo('p', 'p1', RUNNING));
@@ -529,7 +540,7 @@ describe('a failed attempt', () => {
 });
 
 describe('Retry-After', () => {
-  it('of up to 10 s is waited out within the poll', async () => {
+  it('of 1 s delays the retry within the same call by 1 s', async () => {
     const { url, requests } = await serve(
       inTurn(answering(429, '', { 'retry-after': '1' }), answering(200, BODY)),
     );
@@ -543,7 +554,7 @@ describe('Retry-After', () => {
     ['too long', 3, '30'],
     ['after the last attempt', 0, '5'],
   ])(
-    'that is %s ends the poll and holds this listing alone, until it is over',
+    'that is %s fails the call and blocks only this listing until it has passed',
     async (_, retries, header) => {
       const { url, requests } = await serve(
         inTurn(answering(503, '', { 'retry-after': header }), answering(200, BODY)),
@@ -573,7 +584,7 @@ describe('Retry-After', () => {
     ['500', 500, '60'],
     ['408', 408, '60'],
     ['429 that makes no sense', 429, 'tomorrow'],
-  ])('of a %s is not heeded', async (_, statusCode, header) => {
+  ])('of a %s is ignored', async (_, statusCode, header) => {
     const { url, requests } = await serve(
       inTurn(answering(statusCode, '', { 'retry-after': header }), answering(200, BODY)),
     );
@@ -582,7 +593,7 @@ describe('Retry-After', () => {
     expect(requests).toHaveLength(2);
   });
 
-  it('may be a date', async () => {
+  it('can be an HTTP date', async () => {
     const date = new Date(systemClock.now() + 60_000).toUTCString();
     const { url } = await serve(answering(429, '', { 'retry-after': date }));
     const { service } = connect({ baseUrl: url, retries: 3 });

@@ -11,7 +11,7 @@ function setUp() {
   return { onExpired, held, deadline: createDeadline(1000, systemClock, onExpired) };
 }
 
-it('expires after its time', () => {
+it('a deadline expires after its time', () => {
   const { onExpired } = setUp();
   vi.advanceTimersByTime(999);
   expect(onExpired).not.toHaveBeenCalled();
@@ -19,7 +19,7 @@ it('expires after its time', () => {
   expect(onExpired).toHaveBeenCalledOnce();
 });
 
-it('does not count the time for which it is held', async () => {
+it('a deadline does not count the time for which it is held', async () => {
   const { deadline, held, onExpired } = setUp();
   vi.advanceTimersByTime(600);
   const released = deadline.without(held.promise);
@@ -35,7 +35,7 @@ it('does not count the time for which it is held', async () => {
   expect(onExpired).toHaveBeenCalledOnce();
 });
 
-it('counts again after the last of several holds', async () => {
+it('a deadline counts again only after the last of several concurrent holds', async () => {
   const { deadline, held, onExpired } = setUp();
   const other = Promise.withResolvers<void>();
   const released = Promise.all([deadline.without(held.promise), deadline.without(other.promise)]);
@@ -49,7 +49,7 @@ it('counts again after the last of several holds', async () => {
   expect(onExpired).toHaveBeenCalledOnce();
 });
 
-it('does not start again once it is over', async () => {
+it('a cleared deadline does not restart when a hold ends', async () => {
   const { deadline, held, onExpired } = setUp();
   const released = deadline.without(held.promise);
   deadline.clear();

@@ -54,8 +54,8 @@ const FIELDS: Readonly<
   'message of a connection error': [300, (text) => connectionError(new Error(text), scrub).message],
 };
 
-describe.each(Object.entries(FIELDS))('a key in the %s', (_, [max, keep]) => {
-  it.each(Object.entries(KEY_FORMS))('is hidden %s', async (__, write) => {
+describe.each(Object.entries(FIELDS))('an API key in the %s', (_, [max, keep]) => {
+  it.each(Object.entries(KEY_FORMS))('is redacted when written %s', async (__, write) => {
     const written = write(KEY);
     const kept = await keep(`text ${written} text`);
     expect(kept).toContain('[redacted]');
@@ -63,7 +63,7 @@ describe.each(Object.entries(FIELDS))('a key in the %s', (_, [max, keep]) => {
   });
 
   it.each(Object.entries(KEY_FORMS))(
-    'is hidden %s where the cut tears it apart',
+    'leaves no readable piece when written %s and split by the length limit',
     async (__, write) => {
       const written = write(KEY);
       for (const before of [written.length - 1, 20, 6]) {
@@ -89,14 +89,17 @@ function hasPieceOf(kept: string | null | undefined, written: string): boolean {
 }
 
 describe('an item', () => {
-  it.each(Object.entries(KEY_FORMS))('is invalid if its id holds a key %s', async (_, write) => {
-    const items = [
-      { id: 'sound', status: 'PENDING' },
-      { id: `id ${write(KEY)}`, status: 'PENDING' },
-    ];
-    const body = Buffer.from(JSON.stringify(items));
-    const { records, anomalies } = await readListing(body, 'prompt', scrub);
-    expect([...records.keys()]).toEqual(['sound']);
-    expect(JSON.stringify(anomalies)).toContain('invalid');
-  });
+  it.each(Object.entries(KEY_FORMS))(
+    'is invalid if its id contains an API key written %s',
+    async (_, write) => {
+      const items = [
+        { id: 'sound', status: 'PENDING' },
+        { id: `id ${write(KEY)}`, status: 'PENDING' },
+      ];
+      const body = Buffer.from(JSON.stringify(items));
+      const { records, anomalies } = await readListing(body, 'prompt', scrub);
+      expect([...records.keys()]).toEqual(['sound']);
+      expect(JSON.stringify(anomalies)).toContain('invalid');
+    },
+  );
 });

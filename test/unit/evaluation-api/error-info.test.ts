@@ -17,7 +17,7 @@ function message(text: string) {
 }
 
 describe('an error_info', () => {
-  it('is read whatever else the prompt has', () => {
+  it('has the error_id and error_msg of the prompt, and no other field', () => {
     expect(
       read({ status: 'RUNNING', error_info: { error_id: 'E1', error_msg: 'no', more: 1 } }),
     ).toEqual({
@@ -36,18 +36,18 @@ describe('an error_info', () => {
       { error_msg: '', error_id: null },
       { error_id: null, error_msg: '' },
     ],
-  ])('may lack one of its texts: %o', (info, expected) => {
+  ])('has null for a text that is missing or not a string: %o', (info, expected) => {
     expect(read({ error_info: info })?.errorInfo).toEqual(expected);
   });
 
   it.each([{}, { error_info: null }, { error_info: 'E1' }, { error_info: {} }, { error_info: [] }])(
-    'is not in %o',
+    'is undefined for %o',
     (prompt) => {
       expect(read(prompt)).toBeUndefined();
     },
   );
 
-  it.each([[null], ['text'], [7]])('cannot be in %o, which is no prompt', (prompt) => {
+  it.each([[null], ['text'], [7]])('is rejected for %o, which is not an object', (prompt) => {
     expect(() => read(prompt)).toThrow('not an object');
   });
 });
@@ -58,19 +58,19 @@ describe('an error_msg', () => {
     ['is a byte too long', `${'é'.repeat(4096)}!`, 'é'.repeat(4096), true],
     ['would be cut within a character', `a${'😀'.repeat(3000)}`, `a${'😀'.repeat(2047)}`, true],
     ['is empty', '', '', false],
-  ])('that %s is cut at 8,192 bytes between characters', (_, text, expected, truncated) => {
+  ])('that %s is limited to 8,192 bytes of whole characters', (_, text, expected, truncated) => {
     expect(message(text)).toEqual({ text: expected, truncated });
     expect(Buffer.byteLength(expected)).toBeLessThanOrEqual(8192);
   });
 
-  it('is scrubbed before it is cut', () => {
+  it('is redacted before it is cut', () => {
     expect(message('x'.repeat(8188) + KEY)).toEqual({
       text: `${'x'.repeat(8188)}[red`,
       truncated: true,
     });
   });
 
-  it('has no halves of characters', () => {
+  it('has lone surrogates replaced by U+FFFD', () => {
     expect(message('a\ud800').text).toBe('a\ufffd');
   });
 });

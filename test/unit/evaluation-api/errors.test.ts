@@ -31,11 +31,11 @@ it.each([
   ['INVALID_CA', 'tls'],
   ['HOSTNAME_MISMATCH', 'tls'],
   ['UND_ERR_PRX_TLS', 'tls'],
-])('%s is a %s error', (code, reason) => {
+])('a connection error with the code %s has the reason %s', (code, reason) => {
   expect(connectionError(withCode(code), (text) => text).reason).toBe(reason);
 });
 
-it('tells a scrubbed and bounded text, and drops all else that an error may carry', () => {
+it('a connection error keeps only the message of its cause, redacted and shortened', () => {
   const cause = Object.assign(new Error(`the-key ${'x'.repeat(1000)}`), { data: 'the-key' });
   const error = connectionError(cause, (text) => text.replace('the-key', '[redacted]'));
   expect(error.message).toMatch(/^the connection failed: \[redacted\] x+$/);

@@ -54,7 +54,7 @@ function setUp(options: Pick<Partial<ExchangeOptions>, 'timeoutMs' | 'onPiece'> 
   };
 }
 
-it('a flood of tiny chunks is paused once a turn, until the next turn', async () => {
+it('a connection is paused after 16,384 chunks in one event loop turn and resumed in the next', async () => {
   await using given = setUp();
   given.receive(MAX_CHUNKS_PER_TURN - 1);
   expect(given.pause).not.toHaveBeenCalled();
@@ -71,7 +71,7 @@ it('a flood of tiny chunks is paused once a turn, until the next turn', async ()
   expect(given.pause).toHaveBeenCalledTimes(2);
 });
 
-it('decoders that are full are given nothing more before they have room', async () => {
+it('a connection is paused while the decoders are full and resumed when they drain', async () => {
   await using given = setUp();
   given.decoders.hasRoom = false;
   given.receive(1);
@@ -82,7 +82,7 @@ it('decoders that are full are given nothing more before they have room', async 
   expect(given.resume).toHaveBeenCalledOnce();
 });
 
-it('decoders that have room again do not let in more chunks than a turn may have', async () => {
+it('a drain does not resume a connection that has reached the chunk limit of the turn', async () => {
   await using given = setUp();
   given.receive(MAX_CHUNKS_PER_TURN - 1);
   given.decoders.hasRoom = false;
@@ -93,7 +93,7 @@ it('decoders that have room again do not let in more chunks than a turn may have
   expect(given.resume).toHaveBeenCalledOnce();
 });
 
-it('the deadline leaves out the time for which the body is held up', async () => {
+it('the timeout does not count the time for which onPiece holds up the body', async () => {
   vi.useFakeTimers();
   onTestFinished(() => void vi.useRealTimers());
   const held = Promise.withResolvers<void>();

@@ -12,7 +12,7 @@ function projectOf(url: string | undefined): string {
 }
 
 describe('a failing project', () => {
-  it('delays no other, however many there are', async () => {
+  it('does not delay healthy ones, even when 10 listings and 10 prompt details hang', async () => {
     const { url, requests } = await serve((request, response) => {
       if (!projectOf(request.url).startsWith('hangs')) response.end(BODY);
     });
@@ -31,7 +31,7 @@ describe('a failing project', () => {
     await Promise.all([...hanging, ...details]);
   });
 
-  it('is one from its first failed attempt on, with both of its listings', async () => {
+  it('counts as failing from its first failed attempt on, for both of its listings', async () => {
     const { url, requests } = await serve((request, response) => {
       const path = request.url ?? '';
       if (path.includes('well')) response.end(BODY);
@@ -51,7 +51,7 @@ describe('a failing project', () => {
     await Promise.all(failing);
   });
 
-  it('gives its slot back while it waits to try again', async () => {
+  it('releases its slot while it waits for a retry', async () => {
     const { url } = await serve((request, response) => {
       if (projectOf(request.url) === 'well') response.end(BODY);
       else answering(503, '', { 'retry-after': '2' })(request, response);
@@ -65,8 +65,8 @@ describe('a failing project', () => {
   });
 });
 
-describe('the service', () => {
-  it('never has more requests in flight than allowed', async () => {
+describe('the request limits', () => {
+  it('allow at most maxConcurrency requests in flight', async () => {
     let inFlight = 0;
     let most = 0;
     const { url } = await serve((_, response) => {
@@ -84,7 +84,7 @@ describe('the service', () => {
     expect(most).toBe(3);
   });
 
-  it('is sent no more requests in a second than allowed, listings and details together', async () => {
+  it('allow at most maxRequestsPerSecond listings and details together in any second', async () => {
     // On a busy machine requests arrive late and closer to each other, so this measures departures. A pause between a
     // decision and its departure does not count either: time stands still within a turn of the event loop.
     let now = performance.now();

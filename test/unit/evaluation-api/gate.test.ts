@@ -44,8 +44,8 @@ function crowd(gate: Gate) {
   return { admitted, queue, names: () => admitted.map(({ who }) => who) };
 }
 
-describe('slots', () => {
-  it('are never more than there are, and each that is left is taken by the next in line', async () => {
+describe('gate slots', () => {
+  it('are never exceeded, and a slot released twice admits only one waiting request', async () => {
     const { queue, names, admitted } = crowd(
       createGate({ clock: systemClock, slots: 2, rate: createRateLimit(0, clock) }),
     );
@@ -63,18 +63,21 @@ describe('slots', () => {
     { slots: 2, failing: 1 },
     { slots: 3, failing: 1 },
     { slots: 8, failing: 4 },
-  ])('of $slots, failing projects hold $failing at most, and so do details', async (row) => {
-    for (const kind of ['failing', 'detail'] as const) {
-      const { queue, names } = crowd(
-        createGate({ clock: systemClock, slots: row.slots, rate: createRateLimit(0, clock) }),
-      );
-      for (let index = 0; index < 20; index += 1) void queue('x', kind);
-      await settle();
-      expect(names()).toHaveLength(row.failing);
-    }
-  });
+  ])(
+    'out of $slots go to at most $failing failing projects, and to at most as many details',
+    async (row) => {
+      for (const kind of ['failing', 'detail'] as const) {
+        const { queue, names } = crowd(
+          createGate({ clock: systemClock, slots: row.slots, rate: createRateLimit(0, clock) }),
+        );
+        for (let index = 0; index < 20; index += 1) void queue('x', kind);
+        await settle();
+        expect(names()).toHaveLength(row.failing);
+      }
+    },
+  );
 
-  it('are left to the healthy by one at least, whatever else there is', async () => {
+  it('always include one for healthy projects, however many others wait', async () => {
     const { queue, names } = crowd(
       createGate({ clock: systemClock, slots: 4, rate: createRateLimit(0, clock) }),
     );
@@ -89,7 +92,7 @@ describe('slots', () => {
     expect(names().at(-1)).toBe('healthy');
   });
 
-  it('count for failing projects from when a project fails, in flight or not', async () => {
+  it('held by a project count as failing from the moment the project starts to fail', async () => {
     const { queue, names } = crowd(
       createGate({ clock: systemClock, slots: 4, rate: createRateLimit(0, clock) }),
     );
@@ -106,7 +109,7 @@ describe('slots', () => {
   });
 });
 
-describe('the order', () => {
+describe('the admission order', () => {
   /** Returns the order of admission of a full queue to one slot, always left at once. */
   async function orderOf(...line: readonly (readonly [string, RequestClass])[]): Promise<string> {
     const gate = createGate({ clock: systemClock, slots: 1, rate: createRateLimit(0, clock) });
@@ -122,11 +125,11 @@ describe('the order', () => {
     return names().join('');
   }
 
-  it('is first in, first out among the healthy', async () => {
+  it('is first in, first out among healthy projects', async () => {
     expect(await orderOf(['a', 'healthy'], ['b', 'healthy'], ['c', 'healthy'])).toBe('abc');
   });
 
-  it('has the healthy first, but gives every fourth request to the others, in turns', async () => {
+  it('prefers healthy projects, but gives every fourth slot to failing ones and details in turn', async () => {
     const line = [
       ...Array.from({ length: 3 }, () => ['D', 'detail'] as const),
       ...Array.from({ length: 3 }, () => ['T', 'failing'] as const),
@@ -137,8 +140,8 @@ describe('the order', () => {
   });
 });
 
-describe('giving up', () => {
-  it('takes a request out of the line with the reason of the signal, and loses no slot', async () => {
+describe('aborting a wait at the gate', () => {
+  it('removes the request from the queue, rejects with the reason of the signal, and loses no slot', async () => {
     const gate = createGate({ clock: systemClock, slots: 1, rate: createRateLimit(0, clock) });
     const { queue, names, admitted } = crowd(gate);
     const controller = new AbortController();
@@ -154,7 +157,7 @@ describe('giving up', () => {
     await expect(gate.enter(() => 'healthy', controller.signal)).rejects.toBe(reason);
   });
 
-  it('of the last in line leaves no timer behind', async () => {
+  it('leaves no timer behind when no other request waits', async () => {
     const { queue } = crowd(
       createGate({ clock: systemClock, slots: 5, rate: createRateLimit(1, clock) }),
     );
@@ -167,7 +170,7 @@ describe('giving up', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('leaves as many requests waiting as one likes without a warning', async () => {
+  it('causes no process warning with 200 requests waiting on one signal', async () => {
     const warnings: Error[] = [];
     const note = (warning: Error) => warnings.push(warning);
     process.on('warning', note);
@@ -184,34 +187,41 @@ describe('giving up', () => {
   });
 });
 
-describe('the rate', () => {
+describe('the rate limit', () => {
   it.each([
     { rate: 10, most: 10, withinMs: 1000 },
     { rate: 2.5, most: 2, withinMs: 1000 },
     { rate: 1, most: 1, withinMs: 1000 },
     { rate: 0.5, most: 1, withinMs: 2000 },
-  ])('of $rate a second lets $most go in any $withinMs ms', async ({ rate, most, withinMs }) => {
-    const gate = createGate({ clock: systemClock, slots: 256, rate: createRateLimit(rate, clock) });
-    const sent: number[] = [];
-    const send = async () => {
-      const pass = await gate.enter(() => 'healthy', never);
-      sent.push(clock.monotonic());
-      pass.sent();
-      pass.release();
-    };
-    for (let index = 0; index < most * 5; index += 1) {
-      void send();
-    }
-    await vi.advanceTimersByTimeAsync(withinMs * 6);
-    expect(sent).toHaveLength(most * 5);
-    for (const from of sent) {
-      expect(sent.filter((at) => at >= from && at < from + withinMs).length).toBeLessThanOrEqual(
-        most,
-      );
-    }
-  });
+  ])(
+    'of $rate per second admits at most $most requests in any $withinMs ms',
+    async ({ rate, most, withinMs }) => {
+      const gate = createGate({
+        clock: systemClock,
+        slots: 256,
+        rate: createRateLimit(rate, clock),
+      });
+      const sent: number[] = [];
+      const send = async () => {
+        const pass = await gate.enter(() => 'healthy', never);
+        sent.push(clock.monotonic());
+        pass.sent();
+        pass.release();
+      };
+      for (let index = 0; index < most * 5; index += 1) {
+        void send();
+      }
+      await vi.advanceTimersByTimeAsync(withinMs * 6);
+      expect(sent).toHaveLength(most * 5);
+      for (const from of sent) {
+        expect(sent.filter((at) => at >= from && at < from + withinMs).length).toBeLessThanOrEqual(
+          most,
+        );
+      }
+    },
+  );
 
-  it('counts a request by when it goes out, not by when it got its slot', async () => {
+  it('counts a request from when it is sent, not from when it got its slot', async () => {
     const gate = createGate({ clock: systemClock, slots: 8, rate: createRateLimit(1, clock) });
     const first = await gate.enter(() => 'healthy', never);
     const { queue, names } = crowd(gate);
@@ -224,7 +234,7 @@ describe('the rate', () => {
     expect(names()).toEqual(['second']);
   });
 
-  it('does not count a request that never went out', async () => {
+  it('does not count a request that was never sent', async () => {
     const gate = createGate({ clock: systemClock, slots: 8, rate: createRateLimit(1, clock) });
     const first = await gate.enter(() => 'healthy', never);
     const { queue, names } = crowd(gate);
@@ -235,7 +245,7 @@ describe('the rate', () => {
   });
 });
 
-it('holds all its limits, and lets everybody in at last, in whatever order they come and go', async () => {
+it('the gate keeps all its limits and settles every request, in any sequence', async () => {
   const step = fc.record({
     kind: fc.constantFrom<RequestClass>('healthy', 'failing', 'detail'),
     afterMs: fc.nat(300),

@@ -46,7 +46,7 @@ async function outcome(listener: RequestListener, options: Partial<TestClientOpt
   return { end, url, requests, sockets, events, service };
 }
 
-describe('compression', () => {
+describe('a compressed body', () => {
   const codings = [
     ['gzip', gzipSync],
     ['x-gzip', gzipSync],
@@ -61,25 +61,31 @@ describe('compression', () => {
     ['deflate, gzip', (body: string) => gzipSync(deflateRawSync(body))],
   ] as const;
 
-  it.each(codings)('of %s is undone, and the bytes counted after it', async (coding, compress) => {
-    const { end, events } = await outcome(
-      answering(200, compress(BODY), { 'content-encoding': coding }),
-    );
-    expect(end).toBe(500);
-    expect(ofType(events, 'api.request_finished')).toMatchObject([{ bytes: BODY.length }]);
-  });
-
-  it.each(codings.slice(0, 7))('of %s is undone byte by byte', async (coding, compress) => {
-    const body = compress('[{"id":"p1","status":"RUNNING"}]');
-    const { end } = await outcome((_, response) => {
-      response.writeHead(200, { 'content-encoding': coding });
-      Readable.from(Array.from(body, (byte) => Buffer.of(byte))).pipe(response);
-    });
-    expect(end).toBe(1);
-  });
+  it.each(codings)(
+    'with content encoding %s is decompressed, and its decompressed bytes are counted',
+    async (coding, compress) => {
+      const { end, events } = await outcome(
+        answering(200, compress(BODY), { 'content-encoding': coding }),
+      );
+      expect(end).toBe(500);
+      expect(ofType(events, 'api.request_finished')).toMatchObject([{ bytes: BODY.length }]);
+    },
+  );
 
   it.each(codings.slice(0, 7))(
-    'of %s that is truncated is an invalid response',
+    'with content encoding %s is decompressed when it arrives byte by byte',
+    async (coding, compress) => {
+      const body = compress('[{"id":"p1","status":"RUNNING"}]');
+      const { end } = await outcome((_, response) => {
+        response.writeHead(200, { 'content-encoding': coding });
+        Readable.from(Array.from(body, (byte) => Buffer.of(byte))).pipe(response);
+      });
+      expect(end).toBe(1);
+    },
+  );
+
+  it.each(codings.slice(0, 7))(
+    'with content encoding %s is an invalid response when it is truncated',
     async (coding, compress) => {
       const body = compress(BODY);
       const headers = { 'content-encoding': coding };
@@ -97,7 +103,7 @@ describe('compression', () => {
   );
 
   it.each(codings.slice(0, 7))(
-    'of %s that is cut with its connection is a network error',
+    'with content encoding %s is a network error when the connection closes early',
     async (coding, compress) => {
       const { end } = await outcome((_, response) => {
         const body = compress(BODY);
@@ -122,7 +128,7 @@ describe('compression', () => {
     expect(end).toBe('invalid_response');
   });
 
-  it('with garbage is found before the body ends', async () => {
+  it('with garbage is rejected before the body ends', async () => {
     const { end } = await outcome((_, response) => {
       response.writeHead(200, { 'content-encoding': 'gzip' });
       response.write('no gzip at all');
@@ -130,7 +136,7 @@ describe('compression', () => {
     expect(end).toBe('invalid_response');
   });
 
-  it('of zstd may not ask for more memory than the web allows', async () => {
+  it('in zstd is an invalid response if it needs a window of 128 MiB', async () => {
     const params = { [constants.ZSTD_c_windowLog]: 27, [constants.ZSTD_c_contentSizeFlag]: 0 };
     const { end } = await outcome((_, response) => {
       response.writeHead(200, { 'content-encoding': 'zstd' });
@@ -142,10 +148,10 @@ describe('compression', () => {
   });
 });
 
-describe('size', () => {
+describe('the response size limit', () => {
   const limit = { maxResponseBytes: 100_000 };
 
-  it('may be just the limit', async () => {
+  it('accepts a body of exactly the limit and rejects one that is a byte longer', async () => {
     const body = BODY.padEnd(100_000, ' ');
     expect((await outcome(answering(200, body), limit)).end).toBe(500);
     expect((await outcome(answering(200, `${body} `), limit)).end).toBe('too_large');
@@ -158,7 +164,7 @@ describe('size', () => {
     ['deflate', deflateSync],
     ['deflate', deflateRawSync],
   ])(
-    'over the limit after decompression of %s is found before all is read',
+    'rejects a %s body that decompresses to more, before all of it is decompressed',
     async (coding, compress) => {
       const bomb = compress(Buffer.alloc(64 * 1024 * 1024));
       const { end, events } = await outcome(answering(200, bomb, { 'content-encoding': coding }), {
@@ -176,20 +182,23 @@ describe('size', () => {
   it.each([
     ['identity', (body: Buffer) => body],
     ['gzip', gzipSync],
-  ])('of more items than there may be is found before all is read: %s', async (coding, encode) => {
-    const list = Buffer.from('['.concat('0,'.repeat(8 * 1024 * 1024)));
-    const { end, events } = await outcome(
-      answering(200, encode(list), { 'content-encoding': coding }),
-      { maxResponseBytes: 64 * 1024 * 1024, maxItems: 1000, retries: 2 },
-    );
-    expect(end).toBe('too_large');
-    const [finished, ...others] = ofType(events, 'api.request_finished');
-    expect(finished).toMatchObject({ failure: 'too_large' });
-    expect(finished?.bytes).toBeLessThan(400_000);
-    expect(others).toEqual([]);
-  });
+  ])(
+    'rejects a listing with more than maxItems items before all of it is read: %s',
+    async (coding, encode) => {
+      const list = Buffer.from('['.concat('0,'.repeat(8 * 1024 * 1024)));
+      const { end, events } = await outcome(
+        answering(200, encode(list), { 'content-encoding': coding }),
+        { maxResponseBytes: 64 * 1024 * 1024, maxItems: 1000, retries: 2 },
+      );
+      expect(end).toBe('too_large');
+      const [finished, ...others] = ofType(events, 'api.request_finished');
+      expect(finished).toMatchObject({ failure: 'too_large' });
+      expect(finished?.bytes).toBeLessThan(400_000);
+      expect(others).toEqual([]);
+    },
+  );
 
-  it('over the limit is read no further, and the connection closed', async () => {
+  it('stops reading a body that exceeds it and closes the connection', async () => {
     let written = 0;
     let closed: Promise<unknown> | undefined;
     const { end, sockets } = await outcome((_, response) => {
@@ -207,7 +216,7 @@ describe('size', () => {
     expect(written).toBeLessThan(32 * 1024 * 1024);
   });
 
-  it('that is announced over the limit is not waited for', async () => {
+  it('rejects a larger Content-Length without waiting for the body', async () => {
     const { end, events } = await outcome((_, response) => {
       response.writeHead(200, { 'content-length': 100_001 });
       response.flushHeaders();
@@ -218,7 +227,7 @@ describe('size', () => {
     ]);
   });
 
-  it('of an error is bounded too, and its status counts', async () => {
+  it('keeps the reason of an error response whose body exceeds it', async () => {
     const { end } = await outcome((_, response) => {
       response.writeHead(500);
       const more = () => {
@@ -231,7 +240,7 @@ describe('size', () => {
   });
 });
 
-describe('time', () => {
+describe('the request timeout', () => {
   const short = { timeoutMs: 300 };
 
   async function drip(response: ServerResponse, text: string): Promise<void> {
@@ -271,14 +280,14 @@ describe('time', () => {
         response.on('close', () => clearInterval(timer));
       },
     ],
-  ])('is up for a server that %s, and its connection closed', async (_, listener) => {
+  ])('ends a request to a server that %s, and closes the connection', async (_, listener) => {
     const { end, events, sockets } = await outcome(listener, short);
     expect(end).toBe('timeout');
     expect(ofType(events, 'api.request_finished')).toMatchObject([{ failure: 'timeout' }]);
     await vi.waitFor(() => expect(sockets.size).toBe(0), PATIENCE);
   });
 
-  it('need not be waited for where early hints come in a flood', async () => {
+  it('is not waited for when the server sends more than 1,000 early hints', async () => {
     const hints = 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(1001);
     const flood: RequestListener = (_, response) => void response.socket?.write(hints);
     const { end, sockets } = await outcome(flood, { retries: 0 });
@@ -286,7 +295,7 @@ describe('time', () => {
     await vi.waitFor(() => expect(sockets.size).toBe(0), PATIENCE);
   });
 
-  it('is up for a server that never ends its handshake, again and again', async () => {
+  it('ends a request whose TLS handshake never completes, retries included', async () => {
     const server = createServer({ pauseOnConnect: true });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -297,7 +306,7 @@ describe('time', () => {
     expect(reason).toBe('timeout');
   });
 
-  it('is counted anew for each attempt', async () => {
+  it('starts anew for each attempt', async () => {
     const { end, requests } = await outcome(
       inTurn(() => {}, answering(200, BODY)),
       { timeoutMs: 1000, retries: 1 },
@@ -306,14 +315,14 @@ describe('time', () => {
     expect(requests).toHaveLength(2);
   });
 
-  it('does not change what an error means whose body never ends', async () => {
+  it('keeps the reason of an error response whose body never ends', async () => {
     const { end } = await outcome((_, response) => void response.writeHead(401).write('no'), {
       timeoutMs: 1000,
     });
     expect(end).toBe('auth');
   });
 
-  it('is not used up by the wait for a slot', async () => {
+  it('does not count the wait for a slot', async () => {
     const { url } = await serve((_, response) => void setTimeout(() => response.end(BODY), 200));
     const { service } = connect({ baseUrl: url, timeoutMs: 1000, maxConcurrency: 1 });
     const listings = Array.from({ length: 8 }, (_, index) =>
@@ -323,7 +332,7 @@ describe('time', () => {
   });
 });
 
-describe('the network', () => {
+describe('a connection', () => {
   const half = `HTTP/1.1 200 OK\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY.slice(0, 999)}`;
 
   it.each<[string, RequestListener]>([
@@ -349,14 +358,14 @@ describe('the network', () => {
     ],
     ['brings no HTTP at all', raw('SSH-2.0-OpenSSH_9.2\r\n')],
     ['brings headers without end', raw(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`)],
-  ])('that %s is tried again', async (_, broken) => {
+  ])('that %s is retried as a network error', async (_, broken) => {
     const { end, events } = await outcome(inTurn(broken, answering(200, BODY)), { retries: 1 });
     expect(end).toBe(500);
     expect(ofType(events, 'api.retry_scheduled')).toMatchObject([{ reason: 'network' }]);
     expect(ofType(events, 'api.request_finished')[0]).toMatchObject({ failure: 'network' });
   });
 
-  it('may be down', async () => {
+  it('that is refused is a network error', async () => {
     const { url, server } = await serve(answering(200));
     server.close();
     await once(server, 'close');
@@ -367,16 +376,16 @@ describe('the network', () => {
     expect(ofType(events, 'api.responded')).toEqual([]);
   });
 
-  it('may not know the host', async () => {
+  it('to an unknown host is a network error', async () => {
     const { service } = connect({ baseUrl: 'http://nowhere.invalid' });
     expect((await failureOf(service.list('p', 'prompt', listOptions()))).reason).toBe('network');
   });
 
-  it('may bring an answer without a length that ends with its connection', async () => {
+  it('can end a response that has no length', async () => {
     expect((await outcome(raw(`HTTP/1.0 200 OK\r\n\r\n${BODY}`))).end).toBe(500);
   });
 
-  it('may bring early hints before the answer', async () => {
+  it('can deliver early hints before the response', async () => {
     const early = `HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: ${BODY.length}\r\n\r\n${BODY}`;
     const { end, events } = await outcome(raw(early));
     expect(end).toBe(500);
@@ -384,8 +393,8 @@ describe('the network', () => {
   });
 });
 
-describe('the key', () => {
-  it('comes back in nothing that is told, wherever the service echoes it', async () => {
+describe('the API key', () => {
+  it('appears in no result, error or event, wherever the service echoes it', async () => {
     const told: unknown[] = [];
     const echoes: readonly RequestListener[] = [
       answering(

@@ -49,7 +49,7 @@ function hashesOf(body: string): readonly string[] {
   return ends.map((_, index) => hashes.slice(2 * index, 2 * index + 2).join());
 }
 
-describe('the items of a body', () => {
+describe('the item scanner', () => {
   it.each([
     ['[]', ['']],
     [' \n[ ] ', [' ']],
@@ -61,11 +61,11 @@ describe('the items of a body', () => {
     [`["${'\\\\'.repeat(31)}\\",",2]`, [`"${'\\\\'.repeat(31)}\\","`, '2']],
     ['["é,😀",null]', ['"é,😀"', 'null']],
     ['[1,]', ['1', '']],
-  ])('of %s are found', (body, items) => {
+  ])('finds the items of %s', (body, items) => {
     expect(itemsOf(body)).toEqual(items);
   });
 
-  it('are the same however the body is cut', () => {
+  it('finds the same items however the body is split into pieces', () => {
     const body = `\uFEFF ${JSON.stringify(
       Array.from({ length: 300 }, (_, index) => ({
         id: `prompt ${index}`,
@@ -80,13 +80,13 @@ describe('the items of a body', () => {
     }
   });
 
-  it('may be larger than any piece, and nested 64 deep with the array around them', () => {
+  it('finds items that are larger than a piece or nested 64 deep, including the outer array', () => {
     const large = JSON.stringify('x'.repeat(300_000));
     const deep = `${'['.repeat(63)}${']'.repeat(63)}`;
     expect(itemsOf(`[${large},${deep}]`)).toEqual([large, deep]);
   });
 
-  it('of bodies that come side by side do not mix', () => {
+  it('scans two bodies side by side without mixing their items', () => {
     const [one, other] = [startCollecting(), startCollecting()];
     one.push(Buffer.from('[{"a":"'));
     other.push(Buffer.from('[1,2'));
@@ -97,15 +97,15 @@ describe('the items of a body', () => {
   });
 });
 
-describe('a hash', () => {
-  it('is that of the bytes, wherever they stand', () => {
+describe('the hash of an item', () => {
+  it('depends only on the bytes of the item, not on its position', () => {
     const [a, b, c] = hashesOf('[{"id":"a"},{"id":"b"},{"id":"a"}]');
     expect(a).toBe(c);
     expect(a).not.toBe(b);
     expect(hashesOf('[0,{"id":"a"}]')[1]).toBe(a);
   });
 
-  it('is another one for each change of a single bit, and for each length', () => {
+  it('differs for each single-bit change and for each length', () => {
     const text = 'x'.repeat(100);
     const hashes = new Set(hashesOf(`["${text}"]`));
     for (let at = 0; at < text.length; at += 1) {
@@ -119,7 +119,7 @@ describe('a hash', () => {
     expect(hashes.size).toBe(1 + 600 + 100);
   });
 
-  it('is another one in each process, so that nobody can choose bytes that collide', () => {
+  it('differs between scanners, so that a service cannot construct collisions', () => {
     expect(scan('[1]', 1, createItemScanner(1_000_000)).hashes).not.toEqual(scan('[1]').hashes);
   });
 });
@@ -131,7 +131,7 @@ it.each([' [1]', '[1] ', '[1 ]', '[1,1]', '[[1]]', '\uFEFF[1]', '[]'])(
   },
 );
 
-describe('a body is refused', () => {
+describe('an invalid body', () => {
   it.each([
     ['', 'not a JSON array'],
     ['\uFEFF', 'not a JSON array'],
@@ -146,7 +146,7 @@ describe('a body is refused', () => {
     ['[1],', 'not JSON'],
     ['['.repeat(65), 'deeper than 64'],
     [`[${'{"a":'.repeat(64)}`, 'deeper than 64'],
-  ])('if it is %j, in whatever pieces', (body, message) => {
+  ])('of %j is rejected, however it is split into pieces', (body, message) => {
     for (const bytes of [1, 2, 5, 1000]) {
       expect(() => scan(body, bytes)).toThrow(ApiError);
       expect(() => scan(body, bytes)).toThrow(message);
@@ -154,18 +154,21 @@ describe('a body is refused', () => {
   });
 });
 
-describe('too many items', () => {
-  it.each([1, 100, 5000])('are noticed before the body ends, in pieces of %i bytes', (bytes) => {
-    const running = startCollecting(createItemScanner(1000));
-    const push = () => {
-      for (let sent = 0; sent < 10_000; sent += bytes) {
-        running.push(Buffer.from('[0,'.concat('0,'.repeat(5000)).slice(sent, sent + bytes)));
-      }
-    };
-    expect(push).toThrow('the listing has more than 1000 items (service.max_items)');
-  });
+describe('items above the limit', () => {
+  it.each([1, 100, 5000])(
+    'are rejected before the body ends when it arrives in pieces of %i bytes',
+    (bytes) => {
+      const running = startCollecting(createItemScanner(1000));
+      const push = () => {
+        for (let sent = 0; sent < 10_000; sent += bytes) {
+          running.push(Buffer.from('[0,'.concat('0,'.repeat(5000)).slice(sent, sent + bytes)));
+        }
+      };
+      expect(push).toThrow('the listing has more than 1000 items (service.max_items)');
+    },
+  );
 
-  it('are more than there may be', () => {
+  it('are rejected, while exactly as many as the limit are accepted', () => {
     const items = (count: number) => `[${Array.from({ length: count }, () => 0).join()}]`;
     expect(itemsOf(items(1000), scan(items(1000), 7, createItemScanner(1000)))).toHaveLength(1000);
     expect(() => scan(items(1001), 7, createItemScanner(1000))).toThrow('more than 1000');

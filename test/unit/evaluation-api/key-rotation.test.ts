@@ -36,22 +36,19 @@ const CALLS: readonly [string, (service: HttpEvaluationService) => Promise<unkno
   ['a single prompt', (service) => service.getErrorInfo('p', 'p1', RUNNING)],
 ];
 
-describe.each(CALLS)('%s whose key is refused', (_, call) => {
-  it.each([401, 403])(
-    'with %i is asked for again with the key that took its place',
-    async (status) => {
-      const file = await keyFile(OLD);
-      const { url, requests } = await serveNewKey(status, () => writeFileSync(file, NEW));
-      const { service, events } = connect({ baseUrl: url, key: { file } });
+describe.each(CALLS)('%s whose API key is rejected', (_, call) => {
+  it.each([401, 403])('with %i is requested again with the rotated key', async (status) => {
+    const file = await keyFile(OLD);
+    const { url, requests } = await serveNewKey(status, () => writeFileSync(file, NEW));
+    const { service, events } = connect({ baseUrl: url, key: { file } });
 
-      await call(service);
+    await call(service);
 
-      expect(requests.map(({ headers }) => headers['x-api-key'])).toEqual([OLD, NEW]);
-      expect(ofType(events, 'api.retry_sent')).toHaveLength(1);
-    },
-  );
+    expect(requests.map(({ headers }) => headers['x-api-key'])).toEqual([OLD, NEW]);
+    expect(ofType(events, 'api.retry_sent')).toHaveLength(1);
+  });
 
-  it('is not asked for again with the same key', async () => {
+  it('is not requested again while the key is still the same', async () => {
     const file = await keyFile(OLD);
     const { url, requests } = await serveNewKey(401, () => {});
     const { service } = connect({ baseUrl: url, key: { file }, retries: 3 });
@@ -62,7 +59,7 @@ describe.each(CALLS)('%s whose key is refused', (_, call) => {
     expect(requests).toHaveLength(1);
   });
 
-  it('is asked for once more only, whatever the file holds then', async () => {
+  it('is requested again only once, even if the key changes again', async () => {
     const file = await keyFile(OLD);
     let version = 0;
     const { url, requests } = await serveNewKey(401, () => {
@@ -75,7 +72,7 @@ describe.each(CALLS)('%s whose key is refused', (_, call) => {
     expect(requests).toHaveLength(2);
   });
 
-  it('says what is wrong with the file, if it is that', async () => {
+  it('fails with the error of the key file if the file has become empty', async () => {
     const file = await keyFile(OLD);
     const { url } = await serveNewKey(401, () => writeFileSync(file, ''));
     const { service } = connect({ baseUrl: url, key: { file } });
@@ -84,7 +81,7 @@ describe.each(CALLS)('%s whose key is refused', (_, call) => {
   });
 });
 
-it('reads a file once more that is being written', async () => {
+it('a key file that is empty while being written is read a second time', async () => {
   const file = await keyFile('');
   const { url } = await serveNewKey(401, () => {});
   const { service } = connect({ baseUrl: url, key: { file } });
@@ -95,7 +92,7 @@ it('reads a file once more that is being written', async () => {
   await expect(listing).resolves.toMatchObject({ unchanged: false });
 });
 
-it('uses a rotated key for what is retried for another reason', async () => {
+it('a retry after status 503 uses the rotated key', async () => {
   const file = await keyFile(OLD);
   const { url, requests } = await serve((request, response) => {
     const isFirst = requests.length === 1;

@@ -36,7 +36,7 @@ function heldQueue() {
   return { run, release: held.resolve };
 }
 
-it('asks for no more than it can keep, until something was parsed', async () => {
+it('a listing stream holds back its body while more than 512 KiB wait to be parsed', async () => {
   const queue = heldQueue();
   const stream = startStream(queue);
   let read = 0;
@@ -52,7 +52,7 @@ it('asks for no more than it can keep, until something was parsed', async () => 
   expect(answer).toMatchObject({ unchanged: false, size: 3000 });
 });
 
-it('parses nothing more once it is cancelled, and delays nobody', async () => {
+it('a cancelled listing stream does not block another one on the same queue', async () => {
   const queue = createStepQueue(1);
   const cancelled = startStream(queue);
   await cancelled.push(body.subarray(0, 10 * PIECE));
@@ -62,7 +62,7 @@ it('parses nothing more once it is cancelled, and delays nobody', async () => {
   expect(await stream.finish(undefined, signal)).toMatchObject({ size: 3000 });
 });
 
-it('knows which id an item has, also in stretches that are parsed in several steps', async () => {
+it('a listing stream returns the right vanished id when items are parsed in several steps', async () => {
   // A full stretch of items of this length is a little longer than what one step parses.
   const text = (index: number) => {
     const start = `{"id":"p${index}","status":"RUNNING","name":"`;
@@ -91,7 +91,7 @@ it('knows which id an item has, also in stretches that are parsed in several ste
   }
 });
 
-it('fails for what is wrong with the body as a whole, whatever is wrong with an item', async () => {
+it('a listing stream fails with the error of the whole body rather than that of an item', async () => {
   const stream = startStream(createStepQueue(Infinity), createItemScanner(3));
   await stream.push(Buffer.from(`[01,"${'x'.repeat(300_000)}",2,${' '.repeat(64)}`));
   expect(() => stream.push(Buffer.from('3,4'.padEnd(64)))).toThrow('max_items');
@@ -101,7 +101,7 @@ it('fails for what is wrong with the body as a whole, whatever is wrong with an 
   await expect(other.finish(undefined, signal)).rejects.toThrow('the body is not JSON');
 });
 
-it('does not wait for what is parsed when it is aborted', async () => {
+it('an aborted listing stream rejects without waiting for parsing', async () => {
   const whole = Buffer.from('[{"id":"p","status":"FAILED"}]');
   const held = startStream(heldQueue());
   void held.push(whole);

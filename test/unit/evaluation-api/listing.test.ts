@@ -36,7 +36,7 @@ async function failure(items: unknown, kind?: Kind): Promise<ApiError> {
 }
 
 describe('an item', () => {
-  it('is read with its id, status, name and timestamp, whatever else there is', async () => {
+  it('is read with its id, status, name and timestamp, and other fields are ignored', async () => {
     const listing = await read([
       { id: 'p1', status: 'RUNNING', name: 'one', timestamp: '3 o’clock', metric: {}, extra: [1] },
     ]);
@@ -50,7 +50,7 @@ describe('an item', () => {
     ['absent', {}],
     ['null', { name: null, timestamp: null }],
     ['of another type', { name: 7, timestamp: ['now'] }],
-  ])('needs no name and no timestamp: %s', async (_, fields) => {
+  ])('is valid with a name and a timestamp that are %s', async (_, fields) => {
     const listing = await read([{ id: 'p1', status: 'RUNNING', ...fields }]);
     expect(listing.records.get('p1')).toMatchObject({ name: undefined, timestamp: undefined });
     expect(listing.anomalies).toEqual([]);
@@ -68,7 +68,7 @@ describe('an item', () => {
     ['with half a character in its id', { id: 'a\ud800', status: 'RUNNING' }],
     ['with a key in its id', { id: `x-${KEY}`, status: 'RUNNING' }],
     ['with an encoded key in its id', { id: 'x-the%2Dsecret%2dkey', status: 'RUNNING' }],
-  ])('that is %s is invalid, and nobody can be said to be absent', async (_, item) => {
+  ])('that is %s is invalid and makes the listing incomplete', async (_, item) => {
     const listing = await readBeside(item);
     expect([...listing.records.keys()]).toEqual(['sound']);
     expect(reasons(listing)).toEqual([['invalid', 1]]);
@@ -81,14 +81,14 @@ describe('an item', () => {
     ['null', { status: null }],
     ['a number', { status: 1 }],
     ['an object', { status: { toString: 'FAILED' } }],
-  ])('with a good id and %s for a status is invalid, but present', async (_, fields) => {
+  ])('with a valid id and %s for a status is invalid, but counts as present', async (_, fields) => {
     const listing = await readBeside({ id: 'p1', ...fields });
     expect(reasons(listing)).toEqual([['invalid', 1]]);
     expect(listing).toMatchObject({ complete: true, idsWithoutStatus: new Set(['p1']) });
   });
 
   it.each(['__proto__', 'constructor', 'hasOwnProperty', '.', '..', ' ', 'a/b', '😀'.repeat(512)])(
-    'may have the id %s',
+    'can have the id %s',
     async (id) => {
       const listing = await read(
         `[{"id": ${JSON.stringify(id)}, "status": "FAILED", "__proto__": {"name": "x"}}]`,
@@ -101,7 +101,7 @@ describe('an item', () => {
 
 describe('a status', () => {
   it.each(['completed', 'CANCELLED', '', ' FAILED', 'NONE', 'UNKNOWN', 'NEW'])(
-    'of %o is kept as UNKNOWN with its text',
+    'of %o is read as UNKNOWN and keeps its raw text',
     async (raw) => {
       const listing = await read([{ id: 'p1', status: raw }]);
       expect(listing.records.get('p1')).toMatchObject({ status: 'UNKNOWN', statusRaw: raw });
@@ -109,22 +109,25 @@ describe('a status', () => {
     },
   );
 
-  it.each([{}, { status: null }])('may be lacking of a dataset: %o', async (fields) => {
-    const listing = await read([{ id: 'd1', ...fields }], 'dataset');
-    expect(listing.records.get('d1')).toMatchObject({ status: 'NONE', statusRaw: undefined });
-    expect(listing.anomalies).toEqual([]);
-  });
+  it.each([{}, { status: null }])(
+    'of a dataset is NONE when it is missing or null: %o',
+    async (fields) => {
+      const listing = await read([{ id: 'd1', ...fields }], 'dataset');
+      expect(listing.records.get('d1')).toMatchObject({ status: 'NONE', statusRaw: undefined });
+      expect(listing.anomalies).toEqual([]);
+    },
+  );
 
-  it('of a dataset that is no text is invalid', async () => {
+  it('of a dataset is invalid when it is a number', async () => {
     const listing = await read([{ id: 'd1' }, { id: 'd2', status: 0 }], 'dataset');
     expect(reasons(listing)).toEqual([['invalid', 1]]);
   });
 });
 
-describe('an id that comes twice', () => {
+describe('a duplicate id', () => {
   const states = (listing: Listing) => [...listing.records.values()].map(({ status }) => status);
 
-  it('has the status of the last one', async () => {
+  it('has the status of the last item', async () => {
     const listing = await read([
       { id: 'p1', status: 'RUNNING' },
       { id: 'p1', status: 'PENDING' },
@@ -137,13 +140,13 @@ describe('an id that comes twice', () => {
     ]);
   });
 
-  it('has the status of the last one that has any', async () => {
+  it('has the status of the last item that has one', async () => {
     const listing = await read([{ id: 'p1', status: 'RUNNING' }, { id: 'p1' }]);
     expect(states(listing)).toEqual(['RUNNING']);
     expect(reasons(listing)).toEqual([['invalid', 1]]);
   });
 
-  it('is a duplicate of an invalid one as well', async () => {
+  it('is reported even if the first item with the id is invalid', async () => {
     const listing = await read([{ id: 'p1' }, { id: 'p1', status: 'RUNNING' }]);
     expect(reasons(listing)).toEqual([
       ['invalid', 0],
@@ -156,14 +159,14 @@ describe('anomalies', () => {
   const digest = async (...items: readonly unknown[]) =>
     (await readBeside(...items)).anomalies[0]?.digest;
 
-  it('are counted, and the first 10 can be found', async () => {
+  it('are counted, with the indexes of the first 10', async () => {
     const items = Array.from({ length: 50 }, (_, index) => ({ id: `p${index}` }));
     expect((await readBeside(...items)).anomalies).toMatchObject([
       { reason: 'invalid', count: 50, indexes: [1, 2, 3, 4, 5, 6, 7, 8, 9, 10] },
     ]);
   });
 
-  it('are the same wherever they stand in the list', async () => {
+  it('have the same digest in any order and at any position', async () => {
     const [a, b, c] = ['a', 'b', 'c'].map((id) => ({ id, status: 'x' }));
     const sound = { id: 'sound', status: 'RUNNING' };
     expect(await digest(a, b, b, c)).toBe(await digest(b, c, sound, a, b));
@@ -181,18 +184,18 @@ describe('anomalies', () => {
     ],
     ['a raw status that looks like part of an id', [{ id: 'a\0=x', status: '' }]],
     ['none', []],
-  ])('are others with %s', async (_, items) => {
+  ])('have a different digest with %s', async (_, items) => {
     expect(await digest(...items)).not.toBe(await digest({ id: 'a', status: 'x' }));
   });
 
-  it('are others where one comes twice instead of another', async () => {
+  it('have a different digest when another one is repeated', async () => {
     const [a, b, c] = ['a', 'b', 'c'].map((id) => ({ id }));
     expect(await digest(a, a, b)).not.toBe(await digest(a, b, b));
     expect(await digest(a, a, b)).not.toBe(await digest(c, c, b));
   });
 });
 
-describe('texts', () => {
+describe('the texts of an item', () => {
   it('are cut by code points: names and timestamps at 1,024, raw statuses at 256', async () => {
     const long = '😀'.repeat(2000);
     const listing = await read([{ id: 'p1', status: long, name: long, timestamp: long }]);
@@ -203,7 +206,7 @@ describe('texts', () => {
     });
   });
 
-  it('are scrubbed before they are cut', async () => {
+  it('are redacted before they are cut', async () => {
     const listing = await read([
       { id: 'p1', status: 'S'.repeat(250) + KEY, name: 'n'.repeat(1020) + KEY, timestamp: KEY },
     ]);
@@ -214,25 +217,25 @@ describe('texts', () => {
     });
   });
 
-  it('have no halves of characters', async () => {
+  it('have lone surrogates replaced by U+FFFD', async () => {
     const listing = await read([{ id: 'p1', status: 'PENDING', name: 'a\ud800b' }]);
     expect(listing.records.get('p1')?.name).toBe('a\ufffdb');
   });
 });
 
-describe('a list', () => {
+describe('a listing', () => {
   it('may be empty', async () => {
     expect(await read([])).toMatchObject({ complete: true, anomalies: [], records: new Map() });
   });
 
-  it('is in the order of the service', async () => {
+  it('keeps the order of the response', async () => {
     const ids = ['10', '9', 'b', 'a'];
     expect([...(await read(ids.map((id) => ({ id, status: 'PENDING' })))).records.keys()]).toEqual(
       ids,
     );
   });
 
-  it('without a single usable item is an invalid response, whose anomalies count', async () => {
+  it('without any usable item is an invalid response whose error lists the anomalies', async () => {
     const { reason, details } = await failure([1, { id: 'p1' }, { id: 'p1' }]);
     expect(reason).toBe('invalid_response');
     expect(reasons({ anomalies: details.anomalies ?? [] })).toEqual([
@@ -246,7 +249,7 @@ describe('a list', () => {
     expect((await read('\uFEFF[{"id": "p1", "status": "PENDING"}]')).records.size).toBe(1);
   });
 
-  it('may be nested 64 deep, and show brackets in its texts', async () => {
+  it('may be nested 64 deep, and brackets in its texts do not count', async () => {
     const deep = '['.repeat(62) + ']'.repeat(62);
     const name = JSON.stringify(`\\"${'['.repeat(100)}`);
     expect(
@@ -256,7 +259,7 @@ describe('a list', () => {
   });
 });
 
-describe('a body is an invalid response', () => {
+describe('a listing body', () => {
   it.each([
     ['if it is empty', ''],
     ['if it is HTML', '<html>'],
@@ -267,23 +270,23 @@ describe('a body is an invalid response', () => {
     ['if it is nested 65 deep', '['.repeat(65) + ']'.repeat(65)],
     ['if it is nested a million deep', '['.repeat(1e6)],
     ['if it is nested deep in objects', '[{"a":'.repeat(1e6)],
-  ])('%s', async (_, body) => {
+  ])('is an invalid response %s', async (_, body) => {
     const { reason, details } = await failure(body);
     expect(reason).toBe('invalid_response');
     expect(details.anomalies).toBeUndefined();
   });
 
-  it('if it is not UTF-8', async () => {
+  it('is rejected if it is not UTF-8', async () => {
     const body = Buffer.from('[{"id": "p\xe9", "status": "PENDING"}]', 'latin1');
     await expect(readListing(body, 'prompt', secrets.scrub)).rejects.toThrow('not UTF-8');
   });
 
-  it('if it is UTF-16', async () => {
+  it('is rejected if it is UTF-16', async () => {
     const body = Buffer.from('\uFEFF[]', 'utf16le');
     await expect(readListing(body, 'prompt', secrets.scrub)).rejects.toThrow('not a JSON array');
   });
 
-  it('and its error shows nothing of it', async () => {
+  it('is not quoted in the error when it is invalid', async () => {
     expect((await failure(`[${KEY}`)).message).not.toContain('secret');
   });
 });

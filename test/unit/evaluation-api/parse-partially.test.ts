@@ -71,8 +71,8 @@ const texts = fc
     return text.slice(0, place) + change + text.slice(place + 1);
   });
 
-describe('partial parsing', () => {
-  it('takes what JSON.parse takes, and keeps of it what is named', () => {
+describe('parsePartially', () => {
+  it('accepts the same texts as JSON.parse and keeps only the named fields', () => {
     fc.assert(
       fc.property(texts, (text) => {
         expect(outcome(() => takeAtOnce(parsePartially(text, LIST)))).toEqual(
@@ -88,7 +88,7 @@ describe('partial parsing', () => {
     ['"', '"\\', '"\\x"', '"\\u12g4"', '"\t"', "'a'", '\ufeff1', '\u00a01'],
     ['[', '[1', '[1,', '[1,]', '[,1]', '[1 2]', ']', '[1]]'],
     ['{', '{"a"', '{"a":', '{"a":1', '{"a":1,}', '{a:1}', '{"a" 1}', '{,}', '}', '{1:1}'],
-  ])('refuses %s, %s, %s and what else is no JSON', (...broken) => {
+  ])('rejects %s, %s, %s and similar texts that are not JSON', (...broken) => {
     for (const text of broken)
       expect(() => takeAtOnce(parsePartially(text, LIST))).toThrow(SyntaxError);
   });
@@ -109,7 +109,7 @@ it.each([
   ['a text', `"${'x'.repeat(2_000_000)}"`],
   ['a text of escapes', `"${String.raw`\u0041`.repeat(400_000)}"`],
   ['a name', `{"${'x'.repeat(2_000_000)}":0}`],
-])('takes a step for some 256 Ki characters: %s', (_, text) => {
+])('parsePartially yields after about every 256 Ki characters: %s', (_, text) => {
   const steps = parsePartially(text, LIST);
   let taken = 1;
   while (steps.next().done !== true) taken += 1;
@@ -117,13 +117,13 @@ it.each([
   expect(taken).toBeLessThan(30);
 });
 
-describe('a large crowded body', () => {
+describe('a large body with 40,000 unknown fields', () => {
   const crowd = Array.from({ length: 40_000 }, (_, n) => `"k${n}":[${n},"\\"]}"]`).join();
 
   it.each([
     ['in an item', `[{"id":"p","x":0,${crowd},"status":"FAILED","name":"n"},{"status":7}]`],
     ['within an item', `[{"id":"p","x":{${crowd}},"status":"FAILED","name":"n"},{"status":7}]`],
-  ])('is read like any other: fields %s', async (_, text) => {
+  ])('is read correctly with these fields %s', async (_, text) => {
     const listing = await readListing(Buffer.from(text), 'prompt', same);
     expect([...listing.records.values()]).toEqual([
       { id: 'p', status: 'FAILED', statusRaw: undefined, name: 'n', timestamp: undefined },
@@ -134,7 +134,7 @@ describe('a large crowded body', () => {
     );
   });
 
-  it('has its error_info', () => {
+  it('is read for its error_info', () => {
     const text = `{${crowd},"error_info":{${crowd},"error_id":"E","error_msg":"m"}}`;
     expect(takeAtOnce(readErrorInfo(Buffer.from(text), same))).toEqual({
       errorInfo: { error_id: 'E', error_msg: 'm' },

@@ -39,7 +39,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('lets a listing that is alone take any number', () => {
+it('a listing that is read alone may take any number of bytes', () => {
   const reading = createRecordBudget(10 * MIB, systemClock).readListing();
   reading.take(8 * MIB);
   reading.take(80 * MIB);
@@ -47,7 +47,7 @@ it('lets a listing that is alone take any number', () => {
   expect(reading.untilRoom()).toBeUndefined();
 });
 
-it('holds up every listing while more than the limit is stored', async () => {
+it('every listing waits while more bytes than the limit wait for the store', async () => {
   const budget = createRecordBudget(10 * MIB, systemClock);
   const [begun, fresh] = [budget.readListing(), budget.readListing()];
   begun.take(4 * MIB);
@@ -60,7 +60,7 @@ it('holds up every listing while more than the limit is stored', async () => {
   expect(waits).toEqual([{ isOver: true }, { isOver: true }]);
 });
 
-it('counts a small listing that is stored as 64 KiB', () => {
+it('a small listing that waits for the store counts as 64 KiB', () => {
   const budget = createRecordBudget(MIB, systemClock);
   const stored = Array.from({ length: 16 }, () => store(budget, 1000));
   const reading = budget.readListing();
@@ -70,7 +70,7 @@ it('counts a small listing that is stored as 64 KiB', () => {
   expect(reading.untilStored()).toBeUndefined();
 });
 
-it('does not hold up a listing for less than it has taken itself', () => {
+it('a listing does not wait for records in the store queue that are smaller than itself', () => {
   const budget = createRecordBudget(10 * MIB, systemClock);
   const reading = budget.readListing();
   reading.take(20 * MIB);
@@ -78,7 +78,7 @@ it('does not hold up a listing for less than it has taken itself', () => {
   expect(reading.untilRoom()).toBeUndefined();
 });
 
-it('lets only the first of large listings go on that are too large together, and small ones', async () => {
+it('only the first of several large listings continues above the limit; small ones do not wait', async () => {
   const budget = createRecordBudget(10 * MIB, systemClock);
   const [first, second, small] = [budget.readListing(), budget.readListing(), budget.readListing()];
   first.take(8 * MIB);
@@ -95,7 +95,7 @@ it('lets only the first of large listings go on that are too large together, and
   expect(wait.isOver).toBe(true);
 });
 
-it('holds up a listing that was read for what is stored, not for what others read', async () => {
+it('a listing that was read to its end waits for the store, but not for other listings', async () => {
   const budget = createRecordBudget(10 * MIB, systemClock);
   const [first, second, known] = [budget.readListing(), budget.readListing(), budget.readListing()];
   first.take(8 * MIB);
@@ -114,7 +114,7 @@ it('holds up a listing that was read for what is stored, not for what others rea
   expect(second.untilStored()).toBeUndefined();
 });
 
-it('lets no large listing wait for a small one that began before and stalls', () => {
+it('a large listing does not wait for a stalled small one that began earlier', () => {
   const budget = createRecordBudget(10 * MIB, systemClock);
   const [stalled, large] = [budget.readListing(), budget.readListing()];
   stalled.take(MIB - 1);
@@ -122,7 +122,7 @@ it('lets no large listing wait for a small one that began before and stalls', ()
   expect(large.untilRoom()).toBeUndefined();
 });
 
-it('counts the records of polls that wait for another listing, but never holds up the first one for them', async () => {
+it('records of polls that wait for another listing count, but do not block the first listing', async () => {
   const budget = createRecordBudget(10 * MIB, systemClock);
   const kept = budget.holdRecords();
   kept.add(20 * MIB);
@@ -138,7 +138,7 @@ it('counts the records of polls that wait for another listing, but never holds u
   expect(wait.isOver).toBe(true);
 });
 
-it('lets a listing go on by a little after a while, as its connection would be cut', async () => {
+it('a waiting listing may read 512 KiB more after 10 s, so that its connection is not cut', async () => {
   const budget = createRecordBudget(10 * MIB, systemClock);
   const reading = budget.readListing();
   reading.take(2 * MIB);
@@ -155,7 +155,7 @@ it('lets a listing go on by a little after a while, as its connection would be c
   expect(next.isOver).toBe(false);
 });
 
-it('gives the same wait to every caller, and forgets it when it is over', async () => {
+it('all callers of a listing share one wait, which leaves no timer behind', async () => {
   const budget = createRecordBudget(MIB, systemClock);
   const reading = budget.readListing();
   const stored = store(budget, 8 * MIB);
@@ -165,7 +165,7 @@ it('gives the same wait to every caller, and forgets it when it is over', async 
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('holds up no listing that has ended, and counts nothing more of it', async () => {
+it('a listing that has ended no longer waits, and its bytes no longer count', async () => {
   const budget = createRecordBudget(MIB, systemClock);
   const reading = budget.readListing();
   reading.take(2 * MIB);

@@ -21,6 +21,6 @@ it.each([
   ['an empty text', '', undefined],
   ['no header', undefined, undefined],
   ['the first of several', ['3', '9'], 3000],
-])('reads %s', (_, header, expected) => {
+])('parseRetryAfter handles %s', (_, header, expected) => {
   expect(parseRetryAfter(header, now)).toBe(expected);
 });

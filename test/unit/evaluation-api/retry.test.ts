@@ -16,8 +16,8 @@ function error(reason: ApiFailureReason, details?: ApiErrorDetails): ApiError {
   return new ApiError(reason, 'as the test wants it', details);
 }
 
-describe('what is retried', () => {
-  it('is what may be better the next time', () => {
+describe('shouldRetry', () => {
+  it('accepts only the reasons rate_limited, server_error, timeout and network', () => {
     const retried = API_FAILURE_REASONS.filter((reason) => shouldRetry(error(reason)));
     expect(retried).toEqual(['rate_limited', 'server_error', 'timeout', 'network']);
   });
@@ -27,12 +27,12 @@ describe('what is retried', () => {
     ['a 400', error('client_error', { statusCode: 400 }), false],
     ['a wait of 10 s', error('rate_limited', { retryAfterMs: 10_000 }), true],
     ['a longer one', error('rate_limited', { retryAfterMs: 11_000 }), false],
-  ])('%s: %o', (_, failure, expected) => {
+  ])('considers the status code and Retry-After of %s: %o', (_, failure, expected) => {
     expect(shouldRetry(failure)).toBe(expected);
   });
 });
 
-describe('the wait', () => {
+describe('the delay before a retry', () => {
   it.each([
     [1, 250, 500],
     [2, 500, 1000],
@@ -44,13 +44,13 @@ describe('the wait', () => {
     expect(delayBefore(error('network'), attempt, 1)).toBe(most);
   });
 
-  it('is as long as the service asks for, if that is longer', () => {
+  it('is at least as long as Retry-After', () => {
     expect(delayBefore(error('rate_limited', { retryAfterMs: 7000 }), 1, 1)).toBe(7000);
     expect(delayBefore(error('rate_limited', { retryAfterMs: 1 }), 1, 1)).toBe(500);
   });
 });
 
-describe('attempts', () => {
+describe('withRetries', () => {
   const policy = (controller = new AbortController()) => ({
     clock: systemClock,
     retries: 2,
@@ -60,7 +60,7 @@ describe('attempts', () => {
     onWait: () => {},
   });
 
-  it('end with the error of the last one', async () => {
+  it('rejects with the error of the last attempt', async () => {
     let attempts = 0;
     const failing = withRetries(async (number) => {
       attempts = number;
@@ -70,7 +70,7 @@ describe('attempts', () => {
     expect(attempts).toBe(3);
   });
 
-  it('end at once with a mistake of our own, even in its guise', async () => {
+  it('rejects with an error that is not an ApiError, even if it looks like a network error', async () => {
     const mistake = new TypeError('fetch failed');
     const failing = withRetries(async () => {
       throw mistake;
@@ -78,7 +78,7 @@ describe('attempts', () => {
     await expect(failing).rejects.toBe(mistake);
   });
 
-  it('end with the reason of the signal when it cuts the wait', async () => {
+  it('rejects with the reason of the signal that aborts the wait', async () => {
     const controller = new AbortController();
     const reason = new Error('stopping');
     const waits: number[] = [];
@@ -98,7 +98,7 @@ describe('attempts', () => {
     expect(waits).toEqual([10_000]);
   });
 
-  it('are not followed by a wait once the signal has aborted', async () => {
+  it('does not wait for a retry once the signal has aborted', async () => {
     const controller = new AbortController();
     const reason = new Error('stopping');
     let waits = 0;
@@ -113,7 +113,7 @@ describe('attempts', () => {
     expect(waits).toBe(0);
   });
 
-  it('keep a success that came after the signal', async () => {
+  it('returns the result of an attempt that succeeds after the signal has aborted', async () => {
     const controller = new AbortController();
     const result = await withRetries(async () => {
       controller.abort();

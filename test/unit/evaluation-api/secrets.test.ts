@@ -17,24 +17,30 @@ function scrub(text: string, ...keys: readonly string[]): string {
 const KEYS = ['sé"c\\r/et+ke y', "aB3%4f&x\\9;#&amp;'<>z", 'p&lt;%25\\u0041=~more', 'Zq/+9x&d'];
 const forms = Object.entries(KEY_FORMS);
 
-describe('a key', () => {
-  it.each(forms.filter(([name]) => !name.startsWith('in base64')))('is hidden %s', (_, write) => {
-    for (const key of KEYS) {
-      const written = write(key);
-      expect(scrub(`<${written}> and <${written}>`, key)).toBe('<[redacted]> and <[redacted]>');
-    }
-  });
+describe('an API key', () => {
+  it.each(forms.filter(([name]) => !name.startsWith('in base64')))(
+    'is redacted when written %s',
+    (_, write) => {
+      for (const key of KEYS) {
+        const written = write(key);
+        expect(scrub(`<${written}> and <${written}>`, key)).toBe('<[redacted]> and <[redacted]>');
+      }
+    },
+  );
 
-  it.each(forms.filter(([name]) => name.startsWith('in base64')))('is hidden %s', (_, write) => {
-    for (const key of KEYS) {
-      // What stood beside the key and the padding remain beside it.
-      expect(scrub(`<${write(key)}>`, key)).toMatch(
-        /^<\w{0,8}\[redacted\](?:\w{10,14}=*|(?:=|%3D)*)>$/,
-      );
-    }
-  });
+  it.each(forms.filter(([name]) => name.startsWith('in base64')))(
+    'is redacted, without the text encoded beside it, when written %s',
+    (_, write) => {
+      for (const key of KEYS) {
+        // What stood beside the key and the padding remain beside it.
+        expect(scrub(`<${write(key)}>`, key)).toMatch(
+          /^<\w{0,8}\[redacted\](?:\w{10,14}=*|(?:=|%3D)*)>$/,
+        );
+      }
+    },
+  );
 
-  it('is hidden whatever mixture of escapes it is written in', () => {
+  it('is redacted in any mixture of escapes', () => {
     const characters = fc.oneof(
       fc.constantFrom(...Array.from(String.raw`\%&+/"'<>;#=x0u41amplté`)),
       fc.integer({ min: 0x21, max: 0x7e }).map((code) => String.fromCharCode(code)),
@@ -53,7 +59,7 @@ describe('a key', () => {
     );
   });
 
-  it('is hidden where a text is cut as if it had been scrubbed first', () => {
+  it('is redacted in the beginning of a text exactly as in the whole text', () => {
     const key = KEYS[0] ?? '';
     const pieces = fc.oneof(
       fc.string({ unit: 'binary', maxLength: 30 }),
@@ -69,7 +75,7 @@ describe('a key', () => {
     );
   });
 
-  it('is hidden beside any other and among 256, however it is written', () => {
+  it('is redacted in every written form among 256 keys, and next to the others', () => {
     const keys = Array.from({ length: 256 }, (_, index) => `key-number-${index}/é!`);
     const scrubAll = scrubber(...keys);
     for (const [index, key] of keys.entries()) {
@@ -114,7 +120,7 @@ describe('a text without a key', () => {
     expect(scrub(text, 'sec+et-key')).toBe(text);
   });
 
-  it('stays as it is though it has pieces of the base64 of a short key', () => {
+  it('stays as it is when it contains only pieces of the base64 of a short key', () => {
     // For 8 characters, at least 10 of the base64 are searched for.
     const encoded = Buffer.from('password').toString('base64');
     const text = `${encoded.slice(0, 9)} ${encoded.slice(1, 10)} cGFzc3dvc passwor`;
@@ -123,17 +129,17 @@ describe('a text without a key', () => {
 });
 
 describe('several keys', () => {
-  it('hides the longer of two keys of which one begins with the other', () => {
+  it('are redacted as the longer one if it begins with the other', () => {
     expect(scrub('abcdefgh-and-more', 'abcdefgh', 'abcdefgh-and-more')).toBe('[redacted]');
   });
 
-  it('hides both of two keys that overlap, and each of two that do not', () => {
+  it('are redacted together if they overlap, and each on its own if they only adjoin', () => {
     expect(scrub('abcdefghijklmnop', 'abcdefghij', 'ghijklmnop')).toBe('[redacted]');
     expect(scrub('abcdefghabcdefgh', 'abcdefgh')).toBe('[redacted][redacted]');
     expect(scrub('a'.repeat(1000), 'aaaaaaaa')).toBe('[redacted]');
   });
 
-  it('knows rotated keys still, and forgets the oldest of very many', () => {
+  it('stay redacted after rotation, except the least recently used beyond 256 keys', () => {
     const keys = Array.from({ length: 257 }, (_, index) => `key-number-${index}!`);
     expect(scrub('key-number-1! key-number-256!', ...keys)).toBe('[redacted] [redacted]');
     expect(scrub('key-number-0!', ...keys)).toBe('key-number-0!');

@@ -64,8 +64,8 @@ async function serveSecurely({ cert, key }: Certificate): Promise<{ url: string;
   return { url: `https://127.0.0.1:${port(server)}`, server };
 }
 
-describe('a certificate', () => {
-  it('of an authority of the file is trusted', async () => {
+describe('a TLS certificate', () => {
+  it('of a configured authority is trusted', async () => {
     const { url } = await serveSecurely(good);
     const { service } = connect({ baseUrl: url, authorities: good.text });
     expect(await service.list('p', 'prompt', listOptions())).toMatchObject({ unchanged: false });
@@ -85,13 +85,13 @@ describe('a certificate', () => {
     expect(connections).toBe(1);
   });
 
-  it('is not to be had from a server without TLS', async () => {
+  it('is missing from a server without TLS, which is a TLS error', async () => {
     const { url } = await serve(answering(200, BODY));
     const { service } = connect({ baseUrl: url.replace('http:', 'https:') });
     expect((await failureOf(service.list('p', 'prompt', listOptions()))).reason).toBe('tls');
   });
 
-  it('that never comes is a network error if the connection goes', async () => {
+  it('that never arrives is a network error if the connection is reset', async () => {
     const server = createNetServer((socket) => {
       socket.on('error', () => {}).once('data', () => socket.resetAndDestroy());
     });
@@ -102,7 +102,7 @@ describe('a certificate', () => {
     expect((await failureOf(service.list('p', 'prompt', listOptions()))).reason).toBe('network');
   });
 
-  it('that comes after the end of a request makes a connection on which nothing is sent', async () => {
+  it('that arrives after the request was aborted leaves a connection on which nothing is sent', async () => {
     const { server: secure } = await serveSecurely(good);
     let sent = 0;
     secure.on('request', () => (sent += 1));
@@ -166,7 +166,7 @@ describe('a proxy', () => {
     return { proxyUrl: `http://127.0.0.1:${port(server)}`, seen, requests };
   }
 
-  it('tunnels https, and never gets to see the key', async () => {
+  it('tunnels HTTPS without receiving the API key in plain text', async () => {
     const { url } = await serveSecurely(good);
     const { proxyUrl, seen, requests } = await proxy(200);
     const { service } = connect({ baseUrl: url, authorities: good.text, proxyUrl });
@@ -178,20 +178,20 @@ describe('a proxy', () => {
     expect(JSON.stringify([seen, requests[0]?.rawHeaders])).not.toContain(KEY);
   });
 
-  it('passes http on', async () => {
+  it('forwards HTTP requests', async () => {
     const { proxyUrl, requests } = await proxy(200);
     const { service } = connect({ baseUrl: 'http://service.invalid', proxyUrl });
     expect(await service.list('p', 'prompt', listOptions())).toMatchObject({ unchanged: false });
     expect(requests[0]?.url).toBe('http://service.invalid/v2/projects/p/prompts/');
   });
 
-  it.each([403, 407, 502])('that refuses with %i is a network error', async (status) => {
+  it.each([403, 407, 502])('that rejects the tunnel with %i is a network error', async (status) => {
     const { proxyUrl } = await proxy(status);
     const { service } = connect({ baseUrl: 'https://service.invalid', proxyUrl });
     expect((await failureOf(service.list('p', 'prompt', listOptions()))).reason).toBe('network');
   });
 
-  it('that never answers is a time-out', async () => {
+  it('that never answers is a timeout', async () => {
     const { proxyUrl } = await proxy(undefined);
     const { service } = connect({ baseUrl: 'https://service.invalid', proxyUrl, timeoutMs: 300 });
     expect((await failureOf(service.list('p', 'prompt', listOptions()))).reason).toBe('timeout');

@@ -14,8 +14,8 @@ function stoppable(): { signal: Shutdown; waits: AbortController; requests: Abor
   return { waits, requests, signal: { waits: waits.signal, requests: requests.signal } };
 }
 
-describe('a stop', () => {
-  it('lets a request in flight end', async () => {
+describe('a shutdown', () => {
+  it('lets a request in flight complete', async () => {
     const { waits, signal } = stoppable();
     const { url } = await serve((_, response) => {
       waits.abort(STOPPING);
@@ -27,7 +27,7 @@ describe('a stop', () => {
     });
   });
 
-  it('cuts a wait for a retry at once', async () => {
+  it('aborts the wait for a retry at once', async () => {
     const { waits, signal } = stoppable();
     const { url, requests } = await serve(answering(503, '', { 'retry-after': '9' }));
     const { service, events } = connect({ baseUrl: url, retries: 1 });
@@ -38,7 +38,7 @@ describe('a stop', () => {
     expect(requests).toHaveLength(1);
   });
 
-  it('cuts a wait for a slot at once, and the next in line loses nothing by it', async () => {
+  it('aborts the wait for a slot at once, and the next request still gets the slot', async () => {
     const { waits, signal } = stoppable();
     const { url, requests } = await serve(
       (_, response) => void setTimeout(() => response.end(BODY), 200),
@@ -54,7 +54,7 @@ describe('a stop', () => {
     expect(requests).toHaveLength(2);
   });
 
-  it('sends nothing any more', async () => {
+  it('prevents new requests', async () => {
     const { waits, signal } = stoppable();
     waits.abort(STOPPING);
     const { url, requests } = await serve(answering(200, BODY));
@@ -68,7 +68,7 @@ describe('a stop', () => {
     ['before the answer', () => {}],
     ['within the body', (write) => write()],
   ])(
-    'ends a request in flight %s when its time is up, and tells nothing of it',
+    'aborts a request in flight %s when its time is up, without emitting events',
     async (_, answer) => {
       const { waits, requests, signal } = stoppable();
       const { url, sockets } = await serve((__, response) => {
@@ -86,8 +86,8 @@ describe('a stop', () => {
   );
 });
 
-describe('closing', () => {
-  it('ends connections that were kept alive', async () => {
+describe('closing the client', () => {
+  it('closes connections that were kept alive', async () => {
     const { url, server, sockets } = await serve(answering(200, BODY));
     const { service } = connect({ baseUrl: url });
     const connected = once(server, 'connection');
@@ -98,7 +98,7 @@ describe('closing', () => {
     await vi.waitFor(() => expect(sockets.size).toBe(0), PATIENCE);
   });
 
-  it('ends requests in flight as network errors', async () => {
+  it('fails requests in flight with a network error', async () => {
     const { url, requests } = await serve(() => {});
     const { service } = connect({ baseUrl: url });
     const call = failureOf(service.list('p', 'prompt', listOptions()));

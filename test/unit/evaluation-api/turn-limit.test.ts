@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { createTurnLimit } from '../../../src/evaluation-api/listing/turn-limit.ts';
 
-it('lets bytes pass until a turn has had enough of them, and again in the next turn', async () => {
+it('a turn limit delays bytes above its limit until the next turn of the event loop', async () => {
   const limit = createTurnLimit(100);
   expect(limit.take(60)).toBeUndefined();
   const first = limit.take(60);

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import { findFileMounts, parseMounts, readMounts } from '../../../src/files/mounts.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
-it('reads what is mounted where, with blanks and backslashes', () => {
+it('parseMounts returns mount points and sources, with unescaped spaces and backslashes', () => {
   const text = [
     '84 64 254:0 /srv/a.yaml//deleted /etc/evalwatch/evalwatch.yaml ro - ext4 /dev/vda rw',
     String.raw`85 64 254:0 /my\040keys\134/key /run/a\040key rw master:1 - ext4 /dev/vda rw`,
@@ -16,7 +16,7 @@ it('reads what is mounted where, with blanks and backslashes', () => {
   ]);
 });
 
-it('finds the files that are mounts of their own, by a link to their directory too', async () => {
+it('findFileMounts returns single-file mounts, also behind a linked directory', async () => {
   await using directory = await temporaryDirectory();
   const at = (...names: string[]) => join(directory.path, ...names);
   await mkdir(at('real'));
@@ -30,6 +30,9 @@ it('finds the files that are mounts of their own, by a link to their directory t
   ]);
 });
 
-it.runIf(process.platform === 'linux')('sees the mounts of this process', async () => {
-  expect([...(await readMounts()).keys()]).toContain('/proc');
-});
+it.runIf(process.platform === 'linux')(
+  'readMounts returns the mounts of this process',
+  async () => {
+    expect([...(await readMounts()).keys()]).toContain('/proc');
+  },
+);

@@ -10,7 +10,7 @@ vi.mock(import('../../../src/files/thread-work.ts'), async (original) => ({
 
 const directory = temporaryDirectory();
 
-it('a file whose file system does not answer is overdue, and a configuration says so', async () => {
+it('a file on a hanging file system is OVERDUE, and the error of a configuration names that', async () => {
   expect(await readRegularFile(import.meta.filename, 1_000_000)).toEqual({ fault: 'OVERDUE' });
   const { message } = await errorOf(loadText(directory, minimal()));
   expect(message).toMatch(

@@ -15,7 +15,7 @@ const ways: readonly [string, (path: string, maxBytes: number) => unknown][] = [
 ];
 
 describe.each(ways)('a file that is read %s', (_, read) => {
-  it('is read through symbolic links, up to its limit', async () => {
+  it('is read through symbolic links, up to the size limit', async () => {
     await using directory = await temporaryDirectory();
     const path = join(directory.path, 'file');
     await writeFile(path, 'x'.repeat(100_000));
@@ -31,14 +31,14 @@ describe.each(ways)('a file that is read %s', (_, read) => {
     expect(await read(join(directory.path, 'file'), 0)).toEqual({ bytes: Buffer.alloc(0) });
   });
 
-  it('has the same limit if the system does not know its size', async () => {
+  it('has the same limit if the system reports its size as 0', async () => {
     const { size } = await stat('/proc/self/environ');
     expect(size).toBe(0);
     expect(await read('/proc/self/environ', 10)).toEqual({ fault: 'TOO_LARGE' });
     expect(await read('/proc/self/environ', 1_000_000)).toEqual({ bytes: expect.any(Buffer) });
   });
 
-  it('is never a pipe, a socket, a device or a directory', async () => {
+  it('is not read if it is a pipe, a socket, a device or a directory', async () => {
     await using directory = await temporaryDirectory();
     const faults = Object.entries(await notFiles(directory.path)).map(async ([what, path]) => {
       return [what, await read(path, 1000)];
@@ -51,7 +51,7 @@ describe.each(ways)('a file that is read %s', (_, read) => {
     });
   });
 
-  it('that is not there says so', async () => {
+  it('results in ENOENT if it does not exist', async () => {
     expect(await read('/nowhere/file', 1)).toEqual({ fault: 'ENOENT', cause: expect.any(Error) });
   });
 });
@@ -59,7 +59,7 @@ describe.each(ways)('a file that is read %s', (_, read) => {
 describe('the version of files', () => {
   const LATER = Date.now() + 60_000;
 
-  it('changes with what is in them, also if the times of the change are set back', async () => {
+  it('changes with their content, even if their modification time is set back', async () => {
     await using directory = await temporaryDirectory();
     const paths = ['one', 'two'].map((name) => join(directory.path, name));
     const [one = ''] = paths;
@@ -73,7 +73,7 @@ describe('the version of files', () => {
     expect(await versionOf(paths, LATER)).not.toBe(before);
   });
 
-  it('is not known right after a change, nor of what is no file', async () => {
+  it('is undefined within 2 s of a change, and for anything but a regular file', async () => {
     await using directory = await temporaryDirectory();
     const path = join(directory.path, 'file');
     await writeFile(path, '');

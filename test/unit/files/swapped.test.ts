@@ -34,7 +34,7 @@ beforeEach(() => {
 it.each<[string, (path: string, maxBytes: number) => unknown]>([
   ['in turn', readRegularFile],
   ['at once', readRegularFileSync],
-])('a pipe that takes the place of a file before it is opened is not read: %s', async (_, read) => {
+])('a pipe that replaces a file between stat and open is not read: %s', async (_, read) => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, 'file');
   writeFileSync(path, 'text');

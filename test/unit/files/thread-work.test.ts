@@ -19,7 +19,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('does one thing after the other, whatever fails', async () => {
+it('file work runs one at a time, even if some fails', async () => {
   const order: number[] = [];
   const step = (number: number) => async () => {
     order.push(number);
@@ -34,7 +34,7 @@ it('does one thing after the other, whatever fails', async () => {
   expect(hasPendingWork()).toBe(false);
 });
 
-it('gives up what hangs and what waits behind it after 5 s, and what comes then at once', async () => {
+it('hanging work and work behind it are given up after 5 s, and further work at once', async () => {
   vi.useFakeTimers();
   const { promise: hanging, resolve: letGo } = Promise.withResolvers<string>();
   const waiting = vi.fn<() => Promise<string>>(async () => 'waited');
@@ -53,7 +53,7 @@ it('gives up what hangs and what waits behind it after 5 s, and what comes then 
   expect(await queueFileWork(waiting)).toBe('waited');
 });
 
-it('waits for what was done while the process stood still', async () => {
+it('file work that ends while the process is blocked for 6 s counts as in time', async () => {
   const file = queueFileWork(() => readFile(import.meta.filename, 'utf8'));
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 6000);
   expect(await file).toContain('stood still');
@@ -62,7 +62,7 @@ it('waits for what was done while the process stood still', async () => {
 it.each([
   ['in turn', (pipe: string) => `void queueFileWork(() => fs.promises.open(${pipe}));`],
   ['otherwise', (pipe: string) => `void fs.promises.open(${pipe});`],
-])('a process ends although a thread of its pool hangs, %s', async (_, work) => {
+])('exit ends a process although a thread of its pool hangs, %s', async (_, work) => {
   await using directory = await temporaryDirectory();
   const pipe = join(directory.path, 'pipe');
   execFileSync('mkfifo', [pipe]);

@@ -15,12 +15,12 @@ import {
   type Panel,
 } from './dashboard-file.ts';
 
-it('is what its source makes (npm run generate)', async () => {
+it('the dashboard file matches its generator (npm run generate)', async () => {
   const wanted = await formatted(DASHBOARD_PATH, JSON.stringify(evalwatchDashboard()));
   expect(dashboardText).toBe(wanted);
 });
 
-it('has a row for each question, and no more panels than one can read', () => {
+it('the dashboard has seven rows and at most 39 panels', () => {
   expect(rows.map(({ title }) => title)).toEqual([
     'Overview',
     'Statuses and failures',
@@ -40,19 +40,19 @@ describe('every panel', () => {
     expect(panel.description).toMatch(/\.$/);
   });
 
-  it.each(panels)('$title asks the Prometheus that is chosen', (panel) => {
+  it.each(panels)('$title uses the selected data source', (panel) => {
     for (const { datasource } of [panel, ...panel.targets]) {
       expect(datasource).toEqual({ type: 'prometheus', uid: '${datasource}' });
     }
   });
 
-  it('has an id and a title of its own', () => {
+  it('has a unique id and a unique title', () => {
     const all = dashboard.panels;
     expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
     expect(new Set(panels.map(({ title }) => title)).size).toBe(panels.length);
   });
 
-  it('has a place of its own, and every line is full', () => {
+  it('overlaps no other panel, and all together fill the grid', () => {
     const taken = dashboard.panels.flatMap((panel) => cellsOf(panel));
     expect(new Set(taken).size).toBe(taken.length);
     const height = Math.max(...dashboard.panels.map(({ gridPos: { y, h } }) => y + h));
@@ -60,7 +60,7 @@ describe('every panel', () => {
   });
 });
 
-it('links the runbook of every alert, and only pages that there are', () => {
+it('the dashboard links the runbook of every alert, and no missing page', () => {
   const links = panels.flatMap((panel) => panel.links);
   const linked = links.map(({ title }) => title.replace('Runbook: ', ''));
   expect(new Set(linked)).toEqual(new Set(alerts.map(({ alert }) => alert)));
@@ -70,7 +70,7 @@ it('links the runbook of every alert, and only pages that there are', () => {
   expect(missing).toEqual([]);
 });
 
-it('lets one choose the Prometheus, and one, several or all teams and projects', () => {
+it('the dashboard has variables for the data source and for one, several or all teams and projects', () => {
   const choice = {
     type: 'query',
     multi: true,
@@ -86,7 +86,7 @@ it('lets one choose the Prometheus, and one, several or all teams and projects',
   ]);
 });
 
-it('links the page of each project that a table or a chart names', () => {
+it('the dashboard links the page of each project that a table or a chart shows', () => {
   const linking = (url: string) =>
     panels.filter((panel) => JSON.stringify(panel.fieldConfig).includes(JSON.stringify(url)));
   const tables = panels.filter(({ type, transformations }) => {
@@ -112,7 +112,7 @@ it.each([
     'https://e.example/watch/projects/',
   ],
   ['page', '{page="?var-project="} 1 1790000000000', '?var-project='],
-])('finds the %s in what Prometheus answers', (variable, answer, value) => {
+])('the variable %s is extracted from the response of Prometheus', (variable, answer, value) => {
   const { regex = '' } = dashboard.templating.list.find(({ name }) => name === variable) ?? {};
   expect(new RegExp(regex.slice(1, -1)).exec(answer)?.[1]).toBe(value);
 });

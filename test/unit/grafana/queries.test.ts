@@ -25,14 +25,14 @@ function factOf(name: string) {
 }
 
 describe('the dashboard', () => {
-  it.each(queries)('$title, $refId: asks for metrics and labels that exist', ({ expr, legend }) => {
+  it.each(queries)('$title, $refId: uses only existing metrics and labels', ({ expr, legend }) => {
     const labels = resultLabels(expr, labelsOf);
     const named = legend.matchAll(/\{\{(\w+)\}\}/g).map(([, label]) => label);
     expect([...named].filter((label) => !labels.has(label ?? ''))).toEqual([]);
   });
 
   it.each(queries.filter(({ type }) => type !== 'table'))(
-    '$title, $refId: series differ in their names',
+    '$title, $refId: has a different name for each series',
     ({ expr, legend }) => {
       const unnamed = [...resultLabels(expr, labelsOf)].filter(
         (label) => !legend.includes(`{{${label}}}`),
@@ -41,20 +41,23 @@ describe('the dashboard', () => {
     },
   );
 
-  it.each(queries)('$title, $refId: holds with several replicas', ({ expr }) => {
-    const wrong = selectorsOf(expr).filter(({ metric, aggregation }) => {
-      const fact = factOf(metric);
-      if (metric === TEAM_FILTER && aggregation !== undefined) return false;
-      if (fact === undefined) return aggregation === undefined;
-      const addsUp = fact.from === 'process' && fact.type !== 'gauge';
-      // An increase is the maximum of all owners minus their minimum.
-      if (fact.type === 'counter' && !addsUp && aggregation === 'min') return false;
-      return aggregation !== (addsUp ? 'sum' : 'max');
-    });
-    expect(wrong).toEqual([]);
-  });
+  it.each(queries)(
+    '$title, $refId: aggregates over replicas by the type of each metric',
+    ({ expr }) => {
+      const wrong = selectorsOf(expr).filter(({ metric, aggregation }) => {
+        const fact = factOf(metric);
+        if (metric === TEAM_FILTER && aggregation !== undefined) return false;
+        if (fact === undefined) return aggregation === undefined;
+        const addsUp = fact.from === 'process' && fact.type !== 'gauge';
+        // An increase is the maximum of all owners minus their minimum.
+        if (fact.type === 'counter' && !addsUp && aggregation === 'min') return false;
+        return aggregation !== (addsUp ? 'sum' : 'max');
+      });
+      expect(wrong).toEqual([]);
+    },
+  );
 
-  it.each(queries)('$title, $refId: shows the projects chosen', ({ expr }) => {
+  it.each(queries)('$title, $refId: filters by the selected projects', ({ expr }) => {
     const unchosen = selectorsOf(expr).filter(
       ({ metric, labels }) =>
         metric !== TEAM_FILTER && labelsOf(metric)?.has('project') && !labels.includes('project'),
@@ -62,14 +65,17 @@ describe('the dashboard', () => {
     expect(unchosen).toEqual([]);
   });
 
-  it.each(queries)('$title, $refId: shows the teams chosen', ({ expr }) => {
-    const selectors = selectorsOf(expr);
-    const isAboutProjects = selectors.some(({ metric }) => labelsOf(metric)?.has('project'));
-    const isFiltered = selectors.some(
-      ({ metric, labels }) => metric === TEAM_FILTER && labels.includes('team'),
-    );
-    expect(isFiltered).toBe(isAboutProjects);
-  });
+  it.each(queries)(
+    '$title, $refId: filters by the selected teams if it is about projects',
+    ({ expr }) => {
+      const selectors = selectorsOf(expr);
+      const isAboutProjects = selectors.some(({ metric }) => labelsOf(metric)?.has('project'));
+      const isFiltered = selectors.some(
+        ({ metric, labels }) => metric === TEAM_FILTER && labels.includes('team'),
+      );
+      expect(isFiltered).toBe(isAboutProjects);
+    },
+  );
 
   it('shows every metric of evalwatch', () => {
     const shown = new Set(
@@ -80,7 +86,7 @@ describe('the dashboard', () => {
   });
 
   it.each(dashboard.templating.list.filter(({ type }) => type === 'query'))(
-    'finds its $name by metrics and a label that exist',
+    'queries the values of $name from existing metrics and labels',
     ({ name, query }) => {
       const [, metric = '', label = ''] = /^label_values\((\w+), (\w+)\)$/.exec(query) ?? [];
       const [, expr = metric] = /^query_result\((.+)\)$/.exec(query) ?? [];
@@ -90,22 +96,25 @@ describe('the dashboard', () => {
 });
 
 describe('the rules', () => {
-  it.each(recordings)('$record: asks for metrics and labels that exist', ({ expr }) => {
+  it.each(recordings)('$record: uses only existing metrics and labels', ({ expr }) => {
     expect(() => resultLabels(expr, labelsOf)).not.toThrow();
   });
 
-  it.each(alerts)('$alert: asks for what exists and tells what it has', (rule) => {
-    const own = resultLabels(rule.expr, labelsOf).union(new Set(Object.keys(rule.labels)));
-    const told = Object.values(rule.annotations).flatMap((text) => [
-      ...text.matchAll(/\$labels\.(\w+)/g),
-    ]);
-    expect(told.map(([, label]) => label).filter((label) => !own.has(label ?? ''))).toEqual([]);
-  });
+  it.each(alerts)(
+    '$alert: uses existing metrics and labels, and only its own labels in annotations',
+    (rule) => {
+      const own = resultLabels(rule.expr, labelsOf).union(new Set(Object.keys(rule.labels)));
+      const told = Object.values(rule.annotations).flatMap((text) => [
+        ...text.matchAll(/\$labels\.(\w+)/g),
+      ]);
+      expect(told.map(([, label]) => label).filter((label) => !own.has(label ?? ''))).toEqual([]);
+    },
+  );
 });
 
 const promtool = debianTool('prometheus', 'promtool') ?? '';
 
-describe.skipIf(promtool === '')('a team that is chosen', () => {
+describe.skipIf(promtool === '')('the selected teams', () => {
   const up = (project: string) => ({
     series: series('evalwatch_project_up', { project }),
     values: '1',
@@ -122,14 +131,14 @@ describe.skipIf(promtool === '')('a team that is chosen', () => {
     ['one', 'search', [...ups, ...infos], ['a']],
     ['two', '(search|ads)', [...ups, ...infos], ['a', 'b']],
     ['all teams, before there is any', '.*', ups, ['a', 'b', 'c']],
-  ])('%s: restricts the projects', async (_, team, input_series, projects) => {
+  ])('restrict the projects of a query: %s', async (_, team, input_series, projects) => {
     const expr = interpolated(gaugeOf('project', 'evalwatch_project_up'), team);
     const exp_samples = projects.map((project) => ({ labels: series('', { project }), value: 1 }));
     expect(await evaluated(expr, input_series, exp_samples)).toContain('SUCCESS');
   });
 });
 
-describe.skipIf(promtool === '')('the address of the pages', () => {
+describe.skipIf(promtool === '')('the address of the project pages', () => {
   const up = (project: string, instance: string) => ({
     series: series('evalwatch_project_up', { project, instance }),
     values: '1',
@@ -151,7 +160,7 @@ describe.skipIf(promtool === '')('the address of the pages', () => {
     ['two daemons, one address', '.*', [up('a', '1'), up('b', '2'), web('1', one)], undefined],
     ['a project of the one with it', 'a', [up('a', '1'), up('b', '2'), web('1', one)], one],
     ['a project of the other', 'b', [up('a', '1'), up('b', '2'), web('1', one)], undefined],
-  ])('%s', async (_, project, input_series, external_url) => {
+  ])('is resolved for %s', async (_, project, input_series, external_url) => {
     const labels =
       external_url === undefined
         ? { page: '?var-project=' }
@@ -181,7 +190,7 @@ async function evaluated(
   return stdout;
 }
 
-it.skipIf(promtool === '')('Prometheus takes every query of the dashboard', async () => {
+it.skipIf(promtool === '')('Prometheus accepts every query of the dashboard', async () => {
   const rules = queries.map(({ expr }, index) => ({ record: `query:${index}`, expr }));
   await using directory = await temporaryDirectory();
   const file = join(directory.path, 'queries.yml');

@@ -21,7 +21,7 @@ function run(args: readonly string[], stdout: 'pipe' | number): Run {
   return { child, stderr: text(child.stderr), exitCode };
 }
 
-it('tells once, with the reason, that the reader of a pipe has gone', async () => {
+it('a closed pipe is reported once, as EPIPE', async () => {
   const { child, stderr, exitCode } = run(['1000'], 'pipe');
   child.stdout?.destroy();
   child.stdin?.write('go\n');
@@ -29,7 +29,7 @@ it('tells once, with the reason, that the reader of a pipe has gone', async () =
   expect(await exitCode).toBe(1);
 });
 
-it('tells once, with the reason, that the disk is full', async () => {
+it('a full disk is reported once, as ENOSPC', async () => {
   const full = openSync('/dev/full', 'w');
   const { child, stderr, exitCode } = run(['1000'], full);
   closeSync(full);
@@ -39,7 +39,7 @@ it('tells once, with the reason, that the disk is full', async () => {
 });
 
 it.each(['blocking', 'nonblocking'])(
-  'loses no line when the reader of a %s pipe stalls',
+  'no line is lost when the reader of a %s pipe stalls',
   async (mode) => {
     const count = 20_000;
     const shell = `"$0" "$1" ${count} ${mode} | { sleep 0.5; cat; }`;

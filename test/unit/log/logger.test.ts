@@ -21,7 +21,7 @@ function setUp(options: Partial<LoggerOptions> = {}) {
   return { logger, texts, lines };
 }
 
-describe('a line', () => {
+describe('a log line', () => {
   it('is JSON with level, time, event, fields and msg, and nothing else', () => {
     const { logger, texts, lines } = setUp();
     logger.warn({ event: 'some.event', project: 'p', reason: undefined, none: null }, 'Text');
@@ -43,7 +43,7 @@ describe('a line', () => {
     expect(lines()[0]?.['level']).toBe(level);
   });
 
-  it('stays on one line whatever its texts hold', () => {
+  it('escapes control characters and line separators in its fields', () => {
     const { logger, texts, lines } = setUp();
     const nasty = 'a\nb\r\u0000"\\\u0085\u009b\u2028\u2029\u202e\u{e0001} 😀';
     logger.info({ event: 'e', prompt_name: nasty }, 'm');
@@ -52,7 +52,7 @@ describe('a line', () => {
     expect(lines()[0]?.['prompt_name']).toBe(nasty);
   });
 
-  it('has no lone surrogates', () => {
+  it('replaces lone surrogates', () => {
     const { logger, texts, lines } = setUp();
     logger.info({ event: 'e', prompt_id: 'a\ud800b', deep: ['\udfff'] }, 'm');
     expect(lines()[0]).toMatchObject({ prompt_id: 'a\ufffdb', deep: ['\ufffd'] });
@@ -60,7 +60,7 @@ describe('a line', () => {
   });
 });
 
-describe('a key', () => {
+describe('an API key', () => {
   const inner = new Error(`inner ${KEY}`);
   it.each<[string, unknown]>([
     ['a field', `before ${KEY} after`],
@@ -91,7 +91,7 @@ describe('a key', () => {
 });
 
 describe('an error', () => {
-  it('is told by type, message, code and causes', () => {
+  it('is logged with type, message, code and causes', () => {
     const { logger, lines } = setUp();
     const system = Object.assign(new Error('no space'), { code: 'ENOSPC' });
     logger.error({ event: 'e', err: new StoreError('full', 'cannot write', system) }, 'm');
@@ -102,7 +102,7 @@ describe('an error', () => {
     });
   });
 
-  it('that nobody foresaw has its stack', () => {
+  it('is logged with its stack if its type is unexpected', () => {
     const { logger, lines } = setUp();
     logger.error({ event: 'e', err: new TypeError('oops') }, 'm');
     expect(lines()[0]?.['err']).toMatchObject({
@@ -111,7 +111,7 @@ describe('an error', () => {
     });
   });
 
-  it('is its own cause without end, and is cut', () => {
+  it('is logged even if it is its own cause, and so is a deeply nested field', () => {
     const { logger, lines } = setUp();
     const error = new Error('round');
     error.cause = error;
@@ -119,15 +119,15 @@ describe('an error', () => {
     expect(lines()).toHaveLength(1);
   });
 
-  it('with a huge text is cut', () => {
+  it('is cut if its text is huge', () => {
     const { logger, texts } = setUp();
     logger.error({ event: 'e', err: new Error('x'.repeat(1_000_000)) }, 'm');
     expect(texts[0]?.length).toBeLessThan(10_000);
   });
 });
 
-describe('the level', () => {
-  it('keeps lesser lines from being written, and can be changed', () => {
+describe('the log level', () => {
+  it('suppresses lines of lower levels and can be changed at run time', () => {
     const { logger, lines } = setUp({ level: 'warn' });
     logger.info({ event: 'lost' }, 'm');
     logger.setLevel('info');
@@ -137,8 +137,8 @@ describe('the level', () => {
   });
 });
 
-describe('the listener', () => {
-  it('is told of every line written, before it came and after, and of no other', () => {
+describe('the line listener', () => {
+  it('is called for every line written, including earlier ones, and for no other', () => {
     const { logger } = setUp({ level: 'info' });
     const told: LogLevel[] = [];
     logger.warn({ event: 'e' }, 'm');
@@ -150,8 +150,8 @@ describe('the listener', () => {
   });
 });
 
-describe('a destination that cannot be written', () => {
-  it('is told once and not tried again, and its lines are not counted', () => {
+describe('a destination that fails', () => {
+  it('is reported once and not written again, and its lines are not counted', () => {
     let tries = 0;
     const destination: Destination = {
       write: () => {

@@ -80,7 +80,7 @@ describe('poll.completed', () => {
   it.each([
     [true, 'info'],
     [false, 'debug'],
-  ])('when something was stored is %s comes at %s', (changed, level) => {
+  ])('with a stored change = %s is logged at level %s', (changed, level) => {
     expect(linesOf(finished({ changed, transitions: 2 }))).toEqual([
       { level, event: 'poll.completed', project: 'p', prompts: 7, transitions: 2, duration_ms: 12 },
     ]);
@@ -88,7 +88,7 @@ describe('poll.completed', () => {
 });
 
 describe('poll.failed', () => {
-  it('says why, with what the service answered', () => {
+  it('has the reason and the details of the response', () => {
     const failure: PollFailure = {
       reason: 'redirect',
       message: 'redirected',
@@ -121,7 +121,7 @@ describe('poll.failed', () => {
     ]);
   });
 
-  it('comes for the first failure of a run and then once per 5 minutes, with the count', () => {
+  it('is logged for the first of consecutive failures and then every 5 minutes, with their count', () => {
     const counts = [];
     for (let poll = 1; poll <= 61; poll += 1) {
       counts.push(...linesOf(failed(poll)).map((line) => line['consecutive_failures']));
@@ -130,23 +130,23 @@ describe('poll.failed', () => {
     expect(counts).toEqual([1, 31, 61]);
   });
 
-  it('comes for the first failure of each run, however short the runs are', () => {
+  it('is logged for the first failure after each success', () => {
     const events = [failed(1), failed(2), finished({ failuresBefore: 2 }), failed(1), failed(2)];
     const told = linesOf(...events).filter((line) => line['event'] === 'poll.failed');
     expect(told.map((line) => line['consecutive_failures'])).toEqual([1, 1]);
   });
 
-  it('comes at once for a run that began before the daemon did', () => {
+  it('is logged at once for failures that began before the daemon started', () => {
     expect(linesOf(failed(9), failed(10))).toHaveLength(1);
   });
 
-  it('is told of each project by itself', () => {
+  it('is limited for each project separately', () => {
     expect(linesOf(failed(1, down, 'a'), failed(1, down, 'b'), failed(2, down, 'a'))).toHaveLength(
       2,
     );
   });
 
-  it('forgets a project that left the configuration', () => {
+  it('is logged again at once for a project that was removed from the configuration', () => {
     linesOf(failed(1, down, 'stays'), failed(1, down, 'leaves'));
     observer.setProjects(['stays']);
     const told = linesOf(failed(2, down, 'stays'), failed(2, down, 'leaves'));
@@ -155,7 +155,7 @@ describe('poll.failed', () => {
 });
 
 describe('poll.recovered', () => {
-  it('comes with the first success after failures, and says how many', () => {
+  it('is logged with the first success after failures, with their count', () => {
     const told = linesOf(failed(4), finished({ failuresBefore: 4 }), finished({}));
     expect(told.slice(1)).toMatchObject([
       { level: 'info', event: 'poll.recovered', project: 'p', consecutive_failures: 4 },
@@ -176,7 +176,7 @@ describe('api.retried', () => {
     statusCode: 429,
   });
 
-  it('says what failed and how long the wait is', () => {
+  it('has the endpoint, the failure and the delay', () => {
     expect(linesOf(retry(1))).toEqual([
       {
         level: 'warn',
@@ -191,7 +191,7 @@ describe('api.retried', () => {
     ]);
   });
 
-  it('warns of the first since the last success, across polls; the others are debug', () => {
+  it('is a warning for the first retry since the last success, and debug for the others', () => {
     const told = linesOf(
       retry(1),
       retry(2),
@@ -212,18 +212,18 @@ describe('api.retried', () => {
     ]);
   });
 
-  it('is not what is said when the request goes out again', () => {
+  it('is not logged when the retry is sent', () => {
     expect(linesOf({ type: 'api.retry_sent', endpoint: 'list_prompts' })).toEqual([]);
   });
 });
 
-describe('moves', () => {
+describe('status changes', () => {
   const transition = { name: 'n', from: 'RUNNING', to: 'FAILED', heldMs: 5 } as const;
 
   it.each<[Kind, Line]>([
     ['prompt', { event: 'prompt.transition', prompt_id: 'i', prompt_name: 'n' }],
     ['dataset', { event: 'dataset.transition', dataset_id: 'i' }],
-  ])('of a %s are told', (kind, expected) => {
+  ])('log a transition of a %s', (kind, expected) => {
     const event: MonitorEvent = {
       type: 'record.transition',
       project: 'p',
@@ -248,7 +248,7 @@ describe('moves', () => {
     ['prompt', 'COMPLETED', 'info'],
     ['prompt', 'FAILED', 'info'],
     ['prompt', 'UNKNOWN', 'info'],
-  ])('to gone of a %s in %s are told at %s', (kind, status, level) => {
+  ])('log a gone %s in %s at level %s', (kind, status, level) => {
     const record: KnownRecord = {
       id: 'i',
       status,
@@ -265,7 +265,7 @@ describe('moves', () => {
     ]);
   });
 
-  it('start with a baseline that counts the statuses', () => {
+  it('log a baseline with the number of records by status', () => {
     const counts = { PENDING: 2, FAILED: 1 };
     const event: MonitorEvent = { type: 'listing.baseline', project: 'p', kind: 'prompt', counts };
     expect(linesOf(event)).toEqual([
@@ -275,7 +275,7 @@ describe('moves', () => {
 });
 
 describe('items.anomalous', () => {
-  it.each([true, false])('is told only when it changed: %s', (changed) => {
+  it.each([true, false])('is logged only if the anomaly changed: %s', (changed) => {
     const event: MonitorEvent = {
       type: 'items.anomalous',
       project: 'p',
@@ -325,7 +325,7 @@ describe('prompt.failed', () => {
     expect(linesOf({ ...failure, errorInfo })).toEqual([{ ...common, error_info: errorInfo }]);
   });
 
-  it('says beside the error_info that its message was cut', () => {
+  it('has error_msg_truncated beside an error_info whose message was cut', () => {
     const errorInfo = { error_id: 'E1', error_msg: 'long' };
     expect(linesOf({ ...failure, errorInfo, errorMsgTruncated: true })).toEqual([
       { ...common, error_info: errorInfo, error_msg_truncated: true },
@@ -346,7 +346,7 @@ describe('store.commit_failed', () => {
     error: new StoreError(reason, 'cannot'),
   });
 
-  it('says why', () => {
+  it('has the reason and the error', () => {
     expect(linesOf(commitFailed('full'))).toEqual([
       {
         level: 'error',
@@ -358,7 +358,7 @@ describe('store.commit_failed', () => {
     ]);
   });
 
-  it('comes for the first of a run of each reason and then once a minute, with the count', () => {
+  it('is logged once per minute and reason, with the count of failures', () => {
     const full = commitFailed('full');
     expect(linesOf(full, full, commitFailed('io'), full)).toHaveLength(2);
     monotonic += MINUTE - 1;
@@ -367,7 +367,7 @@ describe('store.commit_failed', () => {
     expect(linesOf(full)).toMatchObject([{ reason: 'full', consecutive_failures: 5 }]);
   });
 
-  it('counts anew after a commit, and comes no sooner: it may be one project that cannot be stored', () => {
+  it('restarts its count after a commit, and is still logged at most once a minute', () => {
     const committed = { type: 'store.committed', durationMs: 1 } as const;
     const events = [commitFailed('io'), commitFailed('io'), committed];
     expect(linesOf(...events, ...events, ...events)).toHaveLength(1);
@@ -390,6 +390,6 @@ it.each<MonitorEvent>([
   { type: 'scheduler.started_poll', project: 'p', lagMs: 1 },
   { type: 'scheduler.overlapped', project: 'p' },
   { type: 'scheduler.missed', project: 'p', count: 3 },
-])('$type is for the metrics and has no line', (event) => {
+])('the event $type has no log line', (event) => {
   expect(linesOf(event)).toEqual([]);
 });

@@ -27,7 +27,7 @@ function setUp() {
   return { onBug: createRequestFailureLog(logger), told };
 }
 
-it('bugs of requests are told at once, and those of the same minute in one line at its end', () => {
+it('an unexpected request error is logged at once, and further ones within a minute in one line', () => {
   const { onBug, told } = setUp();
   onBug(new Error('first'));
   expect(told()).toEqual([[1, 'first']]);
@@ -43,7 +43,7 @@ it('bugs of requests are told at once, and those of the same minute in one line 
   expect(told()).toEqual([[1, 'fourth']]);
 });
 
-it('bugs of requests are told at once again after a minute without one', () => {
+it('an unexpected request error is logged at once again after a minute without one', () => {
   const { onBug, told } = setUp();
   onBug(new Error('first'));
   vi.advanceTimersByTime(60_000);

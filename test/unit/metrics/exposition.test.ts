@@ -20,7 +20,7 @@ function render(renderer: ReturnType<typeof newRenderer>, subjects: Subjects): s
   return Buffer.concat([...renderer(subjects)]).toString();
 }
 
-describe('a family', () => {
+describe('a metric family', () => {
   it('has HELP and TYPE once before the samples of all subjects', () => {
     const text = render(newRenderer(), [
       ['s="1"', [1, 2]],
@@ -99,7 +99,7 @@ describe('a family', () => {
     ],
     ['a subject less', [['s="2"', [3, undefined]]]],
     ['no subject any more', []],
-  ])('is the same as rendered anew when there changed %s', (_, subjects) => {
+  ])('renders from its cache like from scratch after this change: %s', (_, subjects) => {
     const renderer = newRenderer();
     render(renderer, [
       ['s="1"', [1, 2]],
@@ -110,7 +110,7 @@ describe('a family', () => {
     expect(render(renderer, subjects)).toBe(text);
   });
 
-  it('of the same subjects has the labels of each', () => {
+  it('has the labels of each subject, even if subjects share their values', () => {
     const renderer = newRenderer();
     const values = [1, 2];
     const subjects: readonly Subjects[] = [
@@ -126,7 +126,7 @@ describe('a family', () => {
     }
   });
 
-  it('of many subjects renders only the pieces that have changed', () => {
+  it('reuses unchanged chunks and renders only changed ones', () => {
     const renderer = newRenderer();
     const before: Subjects = Array.from({ length: 175 }, (_, n) => [`s="${n}"`, [n, 0]]);
     const first = [...renderer(before)];
@@ -145,7 +145,7 @@ describe('a family', () => {
     expect(Buffer.concat(first)).toEqual(Buffer.concat([...newRenderer()(before)]));
   });
 
-  it('is the same when two scrapes read it in turns', () => {
+  it('is the same when two scrapes are interleaved', () => {
     const renderer = newRenderer();
     const one: Subjects = Array.from({ length: 120 }, (_, n) => [`s="${n}"`, [n, 0]]);
     const other: Subjects = Array.from({ length: 70 }, (_, n) => [`s="${n}"`, [n, n]]);

@@ -58,7 +58,7 @@ describe('the first scrape', () => {
     expect([...(family?.samples.values() ?? [])]).toEqual(Array<number>(count).fill(0));
   });
 
-  it('says what is running, since when it is configured, and how big the store is', async () => {
+  it('has the version, the time of the configuration and the size of the store', async () => {
     const { scrape } = setUp();
     const node = process.versions.node;
     const build = `version="1.2.3",revision="abc",node_version="${node}",sqlite_version="3.54.0"`;
@@ -78,18 +78,18 @@ describe('the first scrape', () => {
     expect(names.filter((name) => /^nodejs_active_.*_total/.test(name))).toEqual([]);
   });
 
-  it('is text 0.0.4', () => {
+  it('has the content type of text format 0.0.4', () => {
     expect(setUp().metrics.contentType).toBe('text/plain; version=0.0.4; charset=utf-8');
   });
 
-  it('keeps two daemons in one process apart', async () => {
+  it('has no counts of another daemon in the same process', async () => {
     const [one, other] = [setUp(), setUp()];
     one.metrics.countLogLine('warn');
     expect((await other.scrape()).get('evalwatch_log_messages_total{level="warn"}')).toBe(0);
   });
 });
 
-it('few projects are rendered without a pause', async () => {
+it('a scrape of 10 projects does not yield to the event loop between projects', async () => {
   const ids = Array.from({ length: 10 }, (_, n) => `project-${n}`);
   const { metrics, configure } = setUp({
     store: {
@@ -110,7 +110,7 @@ it('few projects are rendered without a pause', async () => {
 
 describe('a project', () => {
   it.each(['quote"', 'back\\slash', 'line\nfeed', '\\n', 'héllo 😀', '{a="b"}'])(
-    'may be called %j',
+    'has its id %j escaped in labels',
     async (id) => {
       const { configure, scrape } = setUp();
       configure(id);
@@ -119,7 +119,7 @@ describe('a project', () => {
     },
   );
 
-  it('leaves no series behind when it is removed, nor do its late events make any', async () => {
+  it('has no series after its removal, even if late events arrive', async () => {
     const { metrics, configure, scrape } = setUp({
       store: {
         snapshot: async () => snapshotOf([stored('gone'), stored('stays')]),
@@ -137,7 +137,7 @@ describe('a project', () => {
     expect(labels.filter((series) => series.includes('gone"'))).toEqual([]);
   });
 
-  it('counts on through a reload that keeps it, and from 0 when it comes back', async () => {
+  it('keeps its counters through a reload, and restarts at 0 when it is added again', async () => {
     const { metrics, configure, scrape } = setUp();
     const polls = async () => (await scrape()).get('evalwatch_polls_total{project="p"}');
     configure('p');
@@ -150,7 +150,7 @@ describe('a project', () => {
     expect(await polls()).toBe(0);
   });
 
-  it('keeps what memory knows of its health through a reload', async () => {
+  it('keeps the health of its last poll through a reload', async () => {
     const { metrics, configure, scrape } = setUp();
     configure('p');
     metrics.observe(finished('p'));
@@ -158,7 +158,7 @@ describe('a project', () => {
     expect((await scrape()).get('evalwatch_project_up{project="p"}')).toBe(1);
   });
 
-  it('starts with the health that the store remembers', async () => {
+  it('starts with the health from the store', async () => {
     const { metrics, scrape } = setUp();
     const health: PollHealth = { ...NEVER_POLLED, consecutiveFailures: 4, reason: 'auth' };
     metrics.setProjects([{ ...BY_DEFAULT, id: 'p', datasets: false, health }]);
@@ -168,7 +168,7 @@ describe('a project', () => {
     expect(series.get('evalwatch_project_poll_failing{project="p",reason="auth"}')).toBe(1);
   });
 
-  it('says why its last poll failed, and nothing once one succeeds', async () => {
+  it('has the reason of a failed last poll, and none after a success', async () => {
     const { metrics, configure, scrape } = setUp();
     configure('p', 'q');
     const failing = async () =>
@@ -201,7 +201,7 @@ describe('a project', () => {
     ]);
   });
 
-  it('shows when it is due, unless nothing is', async () => {
+  it('has the time of its next poll only if one is scheduled, and always its longest interval', async () => {
     const { configure, scrape } = setUp({
       schedule: (project) =>
         project === 'p'
@@ -219,7 +219,7 @@ describe('a project', () => {
   });
 });
 
-describe('what happens is counted', () => {
+describe('the metrics', () => {
   const failure = { reason: 'timeout', message: 'm', details: {} } as const;
   const move: Extract<MonitorEvent, { type: 'record.transition' }> = {
     type: 'record.transition',
@@ -422,7 +422,7 @@ describe('what happens is counted', () => {
       { type: 'scheduler.missed', project: 'p', count: 5 },
       { 'evalwatch_scheduler_missed_runs_total{project="p"}': 5 },
     ],
-  ])('%s', async (_, event, expected) => {
+  ])('count %s', async (_, event, expected) => {
     const { metrics, configure, scrape } = setUp();
     configure('p');
     metrics.observe(event);
@@ -431,14 +431,14 @@ describe('what happens is counted', () => {
     expect(Object.fromEntries(found)).toEqual(expected);
   });
 
-  it('log lines by level', async () => {
+  it('count log lines by level', async () => {
     const { metrics, scrape } = setUp();
     metrics.countLogLine('error');
     metrics.countLogLine('error');
     expect((await scrape()).get('evalwatch_log_messages_total{level="error"}')).toBe(2);
   });
 
-  it('a reload that failed leaves the time of the last good one', async () => {
+  it('keep the time of the last successful reload after a failed one', async () => {
     const { metrics, clock, scrape } = setUp();
     const reload = async () => {
       const series = await scrape();
@@ -463,7 +463,7 @@ describe('a store that cannot be read', () => {
     size: async () => ({ database: 1, wal: 1 }),
   });
 
-  it('costs only its own series, and is counted in the same scrape', async () => {
+  it('removes only its own series from a scrape, and is counted in the same scrape', async () => {
     const error = new StoreError('corrupt', 'malformed');
     const { metrics, configure, scrape, emitted } = setUp({ store: broken(error) });
     configure('p');
@@ -478,7 +478,7 @@ describe('a store that cannot be read', () => {
     expect(emitted).toEqual([{ type: 'store.commit_failed', reason: 'corrupt', error }]);
   });
 
-  it('for a reason that nobody expects is a bug, and no failure of the store', async () => {
+  it('fails the scrape if the error is unexpected, and counts no store failure', async () => {
     const bug = new TypeError('what?');
     const told: unknown[] = [];
     const { metrics, emitted } = setUp({
@@ -490,7 +490,7 @@ describe('a store that cannot be read', () => {
     expect(emitted).toEqual([]);
   });
 
-  it('hides its sizes when they cannot be had', async () => {
+  it('has no size metrics if the sizes cannot be read', async () => {
     const { scrape } = setUp({
       store: {
         snapshot: async () => snapshotOf([]),
@@ -504,7 +504,7 @@ describe('a store that cannot be read', () => {
   });
 });
 
-it('has the same text of a project, however many there are', async () => {
+it('a scrape renders each project the same, alone or among 120', async () => {
   const ids = Array.from({ length: 120 }, (_, n) => `p${n}`);
   const store = {
     snapshot: async () =>
@@ -539,7 +539,7 @@ it('has the same text of a project, however many there are', async () => {
   }
 });
 
-it('scrapes at the same time share one reading of the store, later ones read again', async () => {
+it('concurrent scrapes share one read of the store, and a later scrape reads again', async () => {
   let reads = 0;
   const { metrics } = setUp({
     store: {
@@ -606,7 +606,7 @@ describe('one of several workers', () => {
     };
   }
 
-  it('tells until when it owns what it has, and whose commits were refused', async () => {
+  it('has the expiry of its lease and the refused commits by reason', async () => {
     const { metrics, scrape } = setUpWorker();
     metrics.observe({
       type: 'store.commit_refused',
@@ -622,14 +622,14 @@ describe('one of several workers', () => {
     expect(series.get('evalwatch_store_commits_refused_total{reason="version"}')).toBe(0);
   });
 
-  it('has no lease before the first one', async () => {
+  it('has no lease expiry before its first lease', async () => {
     const { scrape } = setUp({ worker: { owns: () => false, leaseExpiresAt: () => undefined } });
     const series = await scrape();
     expect(series.get('evalwatch_worker_projects')).toBe(0);
     expect(series.has('evalwatch_worker_lease_expiry_timestamp_seconds')).toBe(false);
   });
 
-  it('says what keeps the store, which has no log of its own and no SQLite', async () => {
+  it('has the store engine, and with PostgreSQL neither a WAL size nor an SQLite version', async () => {
     const { scrape } = setUpWorker({ storeInfo: { engine: 'postgresql', version: '17.2' } });
     const series = await scrape();
     expect(series.get('evalwatch_store_info{engine="postgresql",version="17.2"}')).toBe(1);
@@ -639,7 +639,7 @@ describe('one of several workers', () => {
     expect(series.has('evalwatch_store_wal_bytes')).toBe(false);
   });
 
-  it('has the series of what it owns and of nothing else', async () => {
+  it('has series only of projects that it owns', async () => {
     const worker = setUpWorker();
     expect(await worker.shown()).toEqual({ owned: 0, configured: 9, projects: [] });
     worker.take('p');
@@ -653,7 +653,7 @@ describe('one of several workers', () => {
     expect(await worker.shown()).toEqual({ owned: 1, configured: 9, projects: ['r'] });
   });
 
-  it('counts from 0 what it takes again, and on through a reload', async () => {
+  it('restarts the counters of a project that it takes again, and keeps them through a reload', async () => {
     const worker = setUpWorker();
     const polls = async () => (await worker.scrape()).get('evalwatch_polls_total{project="p"}');
     worker.take('p');
@@ -668,7 +668,7 @@ describe('one of several workers', () => {
     expect(await polls()).toBe(0);
   });
 
-  it('shows without the database what it owns until its lease ends, without what is stored', async () => {
+  it('has the in-memory series of its projects until its lease ends if the store cannot be read', async () => {
     const worker = setUpWorker();
     worker.take('p', up);
     await worker.scrape();
@@ -681,7 +681,7 @@ describe('one of several workers', () => {
     expect(await worker.shown()).toEqual({ owned: 0, configured: 9, projects: [] });
   });
 
-  it('counts no project as its own that has no series in this scrape', async () => {
+  it('counts only projects with series in this scrape as owned', async () => {
     const worker = setUpWorker();
     worker.take('p');
     worker.take('q');
@@ -693,14 +693,14 @@ describe('one of several workers', () => {
     expect(await worker.shown()).toEqual({ owned: 0, configured: 9, projects: [] });
   });
 
-  it('says how many projects it has itself before it has read how many all have', async () => {
+  it('has its own number of configured projects until it has read that of all workers', async () => {
     const worker = setUpWorker();
     worker.said.fails = true;
     expect(await worker.shown()).toMatchObject({ configured: 3 });
   });
 });
 
-it('that is alone says how many projects it has, and nothing of workers', async () => {
+it('a single daemon has its number of projects, and no metrics of workers', async () => {
   const { configure, scrape } = setUp();
   configure('p', 'q');
   const series = await scrape();

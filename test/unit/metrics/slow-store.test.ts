@@ -10,7 +10,7 @@ import { START, setUp, snapshotOf, stored } from './setup.ts';
 const SERIES = 'evalwatch_project_configured_timestamp_seconds{project="alpha"}';
 const CLOCK = { ...systemClock, now: () => START, monotonic: () => performance.now() };
 
-describe('a store that is slow to answer scrapes', () => {
+describe('a store that is too slow for scrapes', () => {
   beforeEach(() => {
     vi.useFakeTimers();
   });
@@ -42,7 +42,7 @@ describe('a store that is slow to answer scrapes', () => {
     return { ...given, scrape, store, waitUntil };
   }
 
-  it('costs them 2 s and its own series, and is not asked again before', async () => {
+  it('delays them by 2 s, omits only its own series, and gets no second read meanwhile', async () => {
     const { scrape, store, waitUntil } = setUpSlow(20_000);
     for (let times = 0; times < 2; times += 1) {
       const samples = await scrape();
@@ -58,7 +58,7 @@ describe('a store that is slow to answer scrapes', () => {
   });
 
   it.each([5000, 15_000, 30_000, 60_000])(
-    'is told of once it has been so for a while, and as long as it is, with a scrape every %d ms',
+    'is reported at every slow scrape, first after 25 to 60 s, with a scrape every %d ms',
     async (interval) => {
       const { scrape, emitted, waitUntil } = setUpSlow(Infinity);
       const told: number[] = [];
@@ -80,7 +80,7 @@ describe('a store that is slow to answer scrapes', () => {
     },
   );
 
-  it('is told of also if it answers each of them too late', async () => {
+  it('is reported also if it answers every scrape, but too late', async () => {
     const { scrape, emitted, store, waitUntil } = setUpSlow(3000);
     for (let times = 0; times < 3; times += 1) {
       await scrape();
@@ -90,7 +90,7 @@ describe('a store that is slow to answer scrapes', () => {
     expect(emitted).toMatchObject([{ type: 'store.commit_failed', reason: 'io' }]);
   });
 
-  it('is not told of if it answers some of them in time', async () => {
+  it('is not reported if every second scrape is answered in time', async () => {
     const { scrape, emitted, store, waitUntil } = setUpSlow(0);
     for (let times = 0; times < 20; times += 1) {
       store.delayMs = times % 2 === 0 ? 3000 : 0;
@@ -100,7 +100,7 @@ describe('a store that is slow to answer scrapes', () => {
     expect(emitted).toEqual([]);
   });
 
-  it('is told of if it fails when no scrape waits any more', async () => {
+  it('is reported if a read fails after its scrape has timed out', async () => {
     const error = new StoreError('io', 'gone');
     const answer = Promise.withResolvers<never>();
     const onFailure = vi.fn<(error: StoreError) => void>();
@@ -114,7 +114,7 @@ describe('a store that is slow to answer scrapes', () => {
   });
 });
 
-it('an answer that came while the process was stopped is in time', async () => {
+it('an answer that arrives while the process is stopped counts as in time', async () => {
   const step = new Int32Array(new SharedArrayBuffer(4));
   const thread = new Worker(
     `const { parentPort, workerData: step } = require('node:worker_threads');

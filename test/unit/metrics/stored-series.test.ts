@@ -31,7 +31,7 @@ const project = (fields: Parameters<typeof listing>[0], kind: Kind = 'prompt'): 
   stored('p', { listings: new Map([[kind, listing(fields)]]) });
 
 describe('prompts', () => {
-  it('are counted in all five statuses, always', async () => {
+  it('are counted in all five statuses, including those at 0', async () => {
     const series = await scrapeStore(snapshotOf([project({ counts: new Map([['FAILED', 7]]) })]));
     expect(namesOf(series, 'evalwatch_prompts').map((name) => [name, series.get(name)])).toEqual([
       ['evalwatch_prompts{project="p",status="PENDING"}', 0],
@@ -42,13 +42,13 @@ describe('prompts', () => {
     ]);
   });
 
-  it('missing and gone are counted', async () => {
+  it('are counted as missing and as gone', async () => {
     const series = await scrapeStore(snapshotOf([project({ missing: 2, goneTotal: 9 })]));
     expect(series.get('evalwatch_prompts_missing{project="p"}')).toBe(2);
     expect(series.get('evalwatch_prompts_gone_total{project="p"}')).toBe(9);
   });
 
-  it('that wait longest and that failed last have their times, in seconds', async () => {
+  it('have the times of the longest wait and of the last failure, in seconds', async () => {
     const oldest = new Map([['RUNNING', START] as const]);
     const series = await scrapeStore(
       snapshotOf([project({ oldest, lastFailureAt: START + 1000 })]),
@@ -62,7 +62,7 @@ describe('prompts', () => {
   });
 });
 
-describe('moves', () => {
+describe('transitions', () => {
   it.each<[Kind, number]>([
     ['prompt', 25],
     ['dataset', 36],
@@ -87,7 +87,7 @@ describe('datasets', () => {
     ]),
   });
 
-  it('have a status NONE and nothing of what only prompts have', async () => {
+  it('have a status NONE and no count of missing ones', async () => {
     const series = await scrapeStore(snapshotOf([both]), true);
     expect(namesOf(series, 'evalwatch_datasets')).toHaveLength(6);
     expect(series.get('evalwatch_datasets{project="p",status="NONE"}')).toBe(4);
@@ -97,7 +97,7 @@ describe('datasets', () => {
     expect(namesOf(series, 'evalwatch_datasets_missing')).toEqual([]);
   });
 
-  it('have no series where they are not watched, whatever the store remembers', async () => {
+  it('have no series if they are not watched, even if the store contains some', async () => {
     const series = await scrapeStore(snapshotOf([both]), false);
     expect([...series.keys()].filter((name) => name.startsWith('evalwatch_dataset'))).toEqual([]);
   });
@@ -110,7 +110,7 @@ describe('datasets', () => {
 });
 
 describe('a project', () => {
-  it('that was never listed has its series all the same', async () => {
+  it('has its series even if it was never listed', async () => {
     const series = await scrapeStore(snapshotOf([stored('p')]));
     expect(namesOf(series, 'evalwatch_prompts')).toHaveLength(5);
     expect(namesOf(series, 'evalwatch_prompt_transitions_total')).toHaveLength(25);
@@ -124,11 +124,11 @@ describe('a project', () => {
     'evalwatch_prompt_oldest_in_state_timestamp_seconds',
     'evalwatch_poll_last_success_timestamp_seconds',
     'evalwatch_error_info_backlog_oldest_timestamp_seconds',
-  ])('to which nothing happened yet has no %s', async (name) => {
+  ])('has no %s before the first such event', async (name) => {
     expect(namesOf(await scrapeStore(snapshotOf([stored('p')])), name)).toEqual([]);
   });
 
-  it('counts failures by error_id, and those without one or with a further one from 0 on', async () => {
+  it('counts failures by error_id, with "none" and "other" starting at 0', async () => {
     const errors = [
       { label: 'MODEL_TIMEOUT', count: 2, firstSeenAt: START },
       { label: 'other', count: 3, firstSeenAt: START },
@@ -147,7 +147,7 @@ describe('a project', () => {
     });
   });
 
-  it('that succeeded says when', async () => {
+  it('has the time of its last successful poll', async () => {
     const health = { ...NEVER_POLLED, lastSuccessAt: START };
     const series = await scrapeStore(snapshotOf([stored('p', { health })]));
     expect(series.get('evalwatch_poll_last_success_timestamp_seconds{project="p"}')).toBe(
@@ -156,7 +156,7 @@ describe('a project', () => {
   });
 });
 
-it('failures whose line is still to come are counted, with the time of the oldest', async () => {
+it('the backlog of failures without error_info is counted, with the time of the oldest', async () => {
   const series = await scrapeStore(snapshotOf([], { count: 3, oldestAt: START }));
   expect(series.get('evalwatch_error_info_backlog')).toBe(3);
   expect(series.get('evalwatch_error_info_backlog_oldest_timestamp_seconds')).toBe(START / 1000);

@@ -66,7 +66,7 @@ function setUp(...ids: readonly string[]) {
 }
 
 describe('expectations', () => {
-  it('are unknown before the first refresh, and of projects that are not configured', async () => {
+  it('are undefined before the first refresh and for projects that are not configured', async () => {
     const { expectations } = setUp('p');
     expect(expectations.of('p')).toBeUndefined();
     await expectations.refresh();
@@ -77,7 +77,7 @@ describe('expectations', () => {
     });
   });
 
-  it('are learned of each status by itself', async () => {
+  it('are learned separately for each project and status', async () => {
     const { expectations, know } = setUp('p', 'q');
     know('p', 'RUNNING', 10, 1, 3, 8);
     know('q', 'PENDING', 20, 0);
@@ -92,7 +92,7 @@ describe('expectations', () => {
     expect(expectations.of('q')?.RUNNING.typicalMs).toBeUndefined();
   });
 
-  it('follow the configuration at once, whatever was learned', async () => {
+  it('follow a change of the configuration at once', async () => {
     const { expectations, know, configure, projects, asked } = setUp('p');
     know('p', 'RUNNING', 10, 1, 3, 8);
     await expectations.refresh();
@@ -110,7 +110,7 @@ describe('expectations', () => {
     expect(asked).toEqual([['p PENDING', 'p RUNNING']]);
   });
 
-  it('are read again only where they can have changed', async () => {
+  it('are read again only for statuses whose limits can have changed', async () => {
     const { expectations, know, move, clock, intervals, asked } = setUp('p');
     know('p', 'RUNNING', 10, 1, 3, 8);
     know('p', 'PENDING', 19, 0);
@@ -130,7 +130,7 @@ describe('expectations', () => {
     expect(expectations.of('p')?.RUNNING.limitMs).toBeGreaterThanOrEqual(2 * 3_600_000 + MINUTE);
   });
 
-  it('are read again after some minutes, because another worker may have counted', async () => {
+  it('are read again after 5 minutes, because another worker may have counted durations', async () => {
     const { expectations, clock, asked } = setUp('p');
     await expectations.refresh();
     clock.time += 4 * MINUTE;
@@ -141,7 +141,7 @@ describe('expectations', () => {
     expect(asked).toHaveLength(2);
   });
 
-  it('of a project with a transition are read at the next call if the store fails now', async () => {
+  it('are read at the next refresh if the store fails after a transition', async () => {
     const { expectations, know, move, fail, asked } = setUp('p');
     await expectations.refresh();
     know('p', 'RUNNING', 20, 0);
@@ -154,7 +154,7 @@ describe('expectations', () => {
     expect(expectations.of('p')?.RUNNING.typicalMs).toBeDefined();
   });
 
-  it('of a project that is added during a refresh are known after the next one', async () => {
+  it('are available for a project added during a refresh after the next refresh', async () => {
     const { expectations, configure } = setUp('p');
     const running = expectations.refresh();
     configure('q');
@@ -163,7 +163,7 @@ describe('expectations', () => {
     expect(expectations.of('q')?.PENDING.source).toBe('default');
   });
 
-  it('of many projects are read in parts, and the rest later if the store fails', async () => {
+  it('are read in batches of 10 statuses, all of them again after a failed first batch', async () => {
     const { expectations, asked, fail } = setUp(
       ...Array.from({ length: 12 }, (_, index) => `p${index}`),
     );
@@ -177,7 +177,7 @@ describe('expectations', () => {
     expect(expectations.of('p11')?.PENDING.source).toBe('default');
   });
 
-  it('of projects with too few durations are read again in larger parts', async () => {
+  it('are read again in batches of 100 for statuses with too few durations', async () => {
     const ids = Array.from({ length: 60 }, (_, index) => `p${index}`);
     const { expectations, asked, clock, know, move } = setUp(...ids);
     know('p0', 'RUNNING', 20, 1);

@@ -86,7 +86,7 @@ function setUp() {
   };
 }
 
-it('looks every 10 s for failures that others have left, and at once when it is woken', async () => {
+it('the failure reporter checks for failures every 10 s, and at once when it is woken', async () => {
   const { reporter, looks, fails, wait, lines } = setUp();
   reporter.start();
   await wait(21_500);
@@ -103,7 +103,7 @@ it('looks every 10 s for failures that others have left, and at once when it is 
   await reporter.stop();
 });
 
-it('looks every second while it reports, so that a slow answer delays no other failure', async () => {
+it('the failure reporter checks every second while a report is in progress', async () => {
   const { reporter, fails, state, wait, lines } = setUp();
   const slow = Promise.withResolvers<void>();
   state.answer = () => slow.promise;
@@ -120,7 +120,7 @@ it('looks every second while it reports, so that a slow answer delays no other f
   await reporter.stop();
 });
 
-it('makes the next try when it is due', async () => {
+it('the failure reporter makes each retry when it is due', async () => {
   const { reporter, fails, state, wait, log, seconds } = setUp();
   const tries: number[] = [];
   state.answer = () => {
@@ -135,7 +135,7 @@ it('makes the next try when it is due', async () => {
   await reporter.stop();
 });
 
-it('tries again within 10 s of a clock that was set back', async () => {
+it('the failure reporter retries within 10 s after the clock is set back', async () => {
   const { reporter, fails, state, wait, lines } = setUp();
   state.answer = () => Promise.reject(new ApiError('network', 'network', {}));
   fails(1);
@@ -148,7 +148,7 @@ it('tries again within 10 s of a clock that was set back', async () => {
   await reporter.stop();
 });
 
-it('looks within a second of its next lease', async () => {
+it('the failure reporter checks within 1 s after it gets a new lease', async () => {
   const { reporter, looks, fails, state, wait, lines } = setUp();
   fails(1);
   state.lease = undefined;
@@ -161,7 +161,7 @@ it('looks within a second of its next lease', async () => {
   await reporter.stop();
 });
 
-it('settles a failure 5 s after the store could not, and looks for none meanwhile', async () => {
+it('the failure reporter retries a failed settlement after 5 s, and makes no check meanwhile', async () => {
   const { reporter, looks, fails, state, wait, lines } = setUp();
   state.isBroken = true;
   fails(1);
@@ -176,7 +176,7 @@ it('settles a failure 5 s after the store could not, and looks for none meanwhil
   await reporter.stop();
 });
 
-it('leaves no timer behind when it stops', async () => {
+it('the failure reporter leaves no timer when it stops', async () => {
   const { reporter, fails, wait } = setUp();
   fails(1);
   reporter.start();

@@ -138,7 +138,7 @@ beforeEach(async () => {
 });
 afterEach(() => given[Symbol.asyncDispose]());
 
-it('logs the error_info of a failure, then settles it', async () => {
+it('a failure is logged with its error_info and settled', async () => {
   const { fails, report, log, store } = given;
   await fails('a');
 
@@ -160,7 +160,7 @@ it('logs the error_info of a failure, then settles it', async () => {
   expect(await store.pendingFailures({ limitPerProject: 10 })).toEqual([]);
 });
 
-it('never asks for an id of . or .., and says so at once', async () => {
+it('a prompt id of . or .. is reported as invalid_id at once, without a request', async () => {
   const { fails, report, log, asked } = given;
   await fails('.', '..');
 
@@ -180,25 +180,28 @@ it.each([
   ['redirect', 302],
   ['too_large', 200],
   ['invalid_response', 200],
-] as const)('gives up after 3 tries over 5 minutes when the answer is %s', async (reason, code) => {
-  const { fails, report, log, refuses, clock, asked } = given;
-  await fails('a');
-  refuses(reason, code);
+] as const)(
+  'the failure reporter gives up after 3 tries over 5 minutes if the request fails with %s',
+  async (reason, code) => {
+    const { fails, report, log, refuses, clock, asked } = given;
+    await fails('a');
+    refuses(reason, code);
 
-  await report();
-  clock.advance(MINUTE);
-  await report();
-  clock.advance(3 * MINUTE);
-  await report();
-  expect(log.of('prompt.failed')).toEqual([]);
-  clock.advance(MINUTE);
-  await report();
+    await report();
+    clock.advance(MINUTE);
+    await report();
+    clock.advance(3 * MINUTE);
+    await report();
+    expect(log.of('prompt.failed')).toEqual([]);
+    clock.advance(MINUTE);
+    await report();
 
-  expect(asked).toHaveLength(3);
-  expect(log.of('prompt.failed')).toMatchObject([{ errorInfo: null, reason }]);
-});
+    expect(asked).toHaveLength(3);
+    expect(log.of('prompt.failed')).toMatchObject([{ errorInfo: null, reason }]);
+  },
+);
 
-it('gives up the same way when the answer has no error_info', async () => {
+it('the failure reporter gives up after 3 tries if the response has no error_info', async () => {
   const { fails, report, log, answers, clock } = given;
   await fails('a');
   answers(() => Promise.resolve(undefined));
@@ -222,26 +225,29 @@ it.each([
   ['rate_limited', 429],
   ['server_error', 503],
   ['auth', 401],
-] as const)('waits for a service that is down (%s %s), and loses nothing', async (reason, code) => {
-  const { fails, report, log, refuses, answers, clock, asked } = given;
-  await fails('a');
-  refuses(reason, code);
+] as const)(
+  'a failure stays pending while the service is down (%s %s), and is reported afterwards',
+  async (reason, code) => {
+    const { fails, report, log, refuses, answers, clock, asked } = given;
+    await fails('a');
+    refuses(reason, code);
 
-  await report();
-  clock.advance(30_000);
-  await report();
-  expect(asked).toHaveLength(2);
-  clock.advance(23 * 60 * MINUTE);
-  await report();
-  expect(log.of('prompt.failed')).toEqual([]);
-  answers(() => Promise.resolve(info));
-  clock.advance(30 * MINUTE);
-  await report();
+    await report();
+    clock.advance(30_000);
+    await report();
+    expect(asked).toHaveLength(2);
+    clock.advance(23 * 60 * MINUTE);
+    await report();
+    expect(log.of('prompt.failed')).toEqual([]);
+    answers(() => Promise.resolve(info));
+    clock.advance(30 * MINUTE);
+    await report();
 
-  expect(log.of('prompt.failed')).toMatchObject([{ errorInfo: info }]);
-});
+    expect(log.of('prompt.failed')).toMatchObject([{ errorInfo: info }]);
+  },
+);
 
-it('settles a failure as unavailable when the service was down for 24 hours', async () => {
+it('a failure is settled as unavailable after the service was down for 24 hours', async () => {
   const { fails, report, log, refuses, clock } = given;
   await fails('a');
   refuses('network');
@@ -253,7 +259,7 @@ it('settles a failure as unavailable when the service was down for 24 hours', as
   expect(log.of('prompt.failed')).toMatchObject([{ errorInfo: null, reason: 'unavailable' }]);
 });
 
-it('tries again at once when the clock was set back behind the last try', async () => {
+it('the failure reporter retries at once if the clock is set back to before the last try', async () => {
   const { fails, report, log, refuses, answers, clock } = given;
   await fails('a');
   refuses('network');
@@ -266,7 +272,7 @@ it('tries again at once when the clock was set back behind the last try', async 
   expect(log.of('prompt.failed')).toHaveLength(1);
 });
 
-it('is not delayed by a clock that was set back before the first try', async () => {
+it('a clock that is set back before the first try does not delay that try', async () => {
   const { fails, report, log, clock } = given;
   await fails('a');
   clock.set(clock.now() - 60 * MINUTE);
@@ -276,8 +282,8 @@ it('is not delayed by a clock that was set back before the first try', async () 
   expect(log.of('prompt.failed')).toHaveLength(1);
 });
 
-describe('a project that left the configuration', () => {
-  it('is waited for 5 minutes, then its failures are settled as project_removed', async () => {
+describe('a project that is removed from the configuration', () => {
+  it('has its failures settled as project_removed after 5 minutes, without a request', async () => {
     const { fails, report, log, store, clock, asked } = given;
     await fails('a');
     await store.configureProjects([], clock.now());
@@ -293,7 +299,7 @@ describe('a project that left the configuration', () => {
     expect(log.of('prompt.failed')).toMatchObject([{ reason: 'project_removed' }]);
   });
 
-  it('and comes back loses nothing', async () => {
+  it('has its failures reported if it is added again', async () => {
     const { fails, report, log, store, clock } = given;
     await fails('a');
     await store.configureProjects([], clock.now());
@@ -307,8 +313,8 @@ describe('a project that left the configuration', () => {
   });
 });
 
-describe('a store that cannot settle', () => {
-  it('makes no second line while the process lives', async () => {
+describe('a store that rejects settlements', () => {
+  it('causes no second log line while the process runs', async () => {
     const { fails, log, broken, reporterOf, clock, store, asked } = given;
     await fails('a');
     broken.add('settleFailure');
@@ -325,7 +331,7 @@ describe('a store that cannot settle', () => {
     expect(await store.pendingFailures({ limitPerProject: 1 })).toEqual([]);
   });
 
-  it('makes no second line after an orderly stop either, if the store is well by then', async () => {
+  it('causes no second log line after a clean stop if it has recovered by then', async () => {
     const { fails, log, broken, reporterOf, store } = given;
     await fails('a', 'b');
     broken.add('settleFailure');
@@ -341,7 +347,7 @@ describe('a store that cannot settle', () => {
     expect(await store.pendingFailures({ limitPerProject: 2 })).toEqual([]);
   });
 
-  it('does not keep the reporter from stopping', async () => {
+  it('does not prevent the reporter from stopping', async () => {
     const { fails, log, broken, reporterOf } = given;
     await fails('a');
     broken.add('settleFailure');
@@ -352,7 +358,7 @@ describe('a store that cannot settle', () => {
     await expect(reporter.stop()).resolves.toBeUndefined();
   });
 
-  it('makes a second line with the same transition_id after a crash in between', async () => {
+  it('causes a second log line with the same transition_id after a crash', async () => {
     const { fails, log, broken, reporterOf } = given;
     await fails('a');
     broken.add('settleFailure');
@@ -366,7 +372,7 @@ describe('a store that cannot settle', () => {
   });
 });
 
-it('logs no failure again that was settled while a read that shows it as pending was on its way', async () => {
+it('a failure that is settled during a read that returns it as pending is not logged again', async () => {
   const { fails, reporterOf, answers, delayReads, asked, log } = given;
   const answered = Promise.withResolvers<ErrorInfo>();
   const arrived = Promise.withResolvers<void>();
@@ -387,13 +393,13 @@ it('logs no failure again that was settled while a read that shows it as pending
   expect(log.of('prompt.failed').length).toBe(1);
 });
 
-describe('a failover that gives the number of a lost failure to another one', () => {
+describe('a failover that gives the number of a lost failure to a new one', () => {
   it.each([
     ['another prompt', 'b', 1000],
     ['the same prompt', 'a', 1000],
     ['another prompt of the same poll', 'b', 0],
   ])(
-    'does not take it for one whose settlement could not be stored, of %s',
+    'does not settle the new one by the unstored settlement of the lost one (%s)',
     async (_, promptId, laterMs) => {
       const { fails, log, asked, settled, broken, reporterOf, failsOver } = given;
       await fails('a');
@@ -415,7 +421,7 @@ describe('a failover that gives the number of a lost failure to another one', ()
     ['the same prompt', 'a', 1000],
     ['another prompt of the same poll', 'b', 0],
   ])(
-    'does not keep it waiting for the report of the lost one, of %s',
+    'does not delay the report of the new one until the lost one is reported (%s)',
     async (_, promptId, laterMs) => {
       const { fails, log, asked, answers, settled, reporterOf, failsOver } = given;
       await fails('a');
@@ -437,7 +443,7 @@ describe('a failover that gives the number of a lost failure to another one', ()
   );
 });
 
-it('drains every pending failure once, due or not', async () => {
+it('drain reports every pending failure once, even if it is not due', async () => {
   const { fails, refuses, answers, reporterOf, log } = given;
   await fails('a', 'b', 'c', 'd', 'e');
   refuses('network');
@@ -455,7 +461,7 @@ it('drains every pending failure once, due or not', async () => {
   ]);
 });
 
-it('asks for no more of a project at the same time than it may', async () => {
+it('the failure reporter sends at most parallelPerProject requests of a project at a time', async () => {
   const { fails, answers, reporterOf, asked, log } = given;
   await fails('a', 'b', 'c', 'd', 'e');
   const held = Promise.withResolvers<ErrorInfo>();
@@ -472,12 +478,12 @@ it('asks for no more of a project at the same time than it may', async () => {
   expect(log.of('prompt.failed')).toHaveLength(5);
 });
 
-describe('where others report, too', () => {
+describe('a failure reporter with a lease', () => {
   it.each([
     ['its line', () => Promise.resolve(info)],
     ['its next try', () => Promise.reject(new ApiError('network', 'network', {}))],
   ])(
-    'a failure that was given under a lease that is over is left to others, %s and all',
+    'discards %s if its lease ends during the request, and leaves the failure pending',
     async (_, late) => {
       const { fails, log, store, asked, answers, reporterOf } = given;
       await fails('a');
@@ -512,7 +518,7 @@ describe('where others report, too', () => {
     },
   );
 
-  it('a line that is written is settled under whatever lease', async () => {
+  it('settles a failure that it has logged even after its lease has ended', async () => {
     const { fails, log, store, broken, reporterOf } = given;
     await fails('a');
     let lease: number | undefined = 1;

@@ -158,7 +158,7 @@ async function play(steps: readonly Step[]) {
 }
 
 it(
-  'agrees with a naive model over random listings, failures and restarts',
+  'the stored state agrees with a naive model over random listings, failures and restarts',
   { timeout: 300_000 },
   async () => {
     await fc.assert(

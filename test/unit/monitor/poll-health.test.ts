@@ -13,29 +13,29 @@ function after(before: PollHealth, ...times: readonly number[]): PollHealth {
   }, before);
 }
 
-describe('the time since which polls are steady', () => {
-  it('begins with the first successful poll', () => {
+describe('steadySince', () => {
+  it('is the time of the first successful poll', () => {
     expect(after(NEVER_POLLED, -10_000).steadySince).toBeUndefined();
     expect(after(NEVER_POLLED, -10_000, 40_000, 70_000, 100_000).steadySince).toBe(40_000);
   });
 
-  it('survives one poll that fails or is missing, also if the next one comes late', () => {
+  it('survives one failed or missing poll, even if the next one is late', () => {
     expect(after(NEVER_POLLED, 1000, -31_000, 61_000).steadySince).toBe(1000);
     expect(after(NEVER_POLLED, 1000, 75_000).steadySince).toBe(1000);
   });
 
-  it('begins anew after two that fail or are missing', () => {
+  it('restarts after two failed or missing polls', () => {
     expect(after(NEVER_POLLED, 1000, -31_000, -61_000, 91_000).steadySince).toBe(91_000);
     expect(after(NEVER_POLLED, 1000, 91_000, 121_000).steadySince).toBe(91_000);
   });
 
-  it('stays unknown for a project of an earlier version until there is a gap', () => {
+  it('stays undefined for a project of an earlier version until there is a gap', () => {
     const before = { ...after(NEVER_POLLED, 1000), steadySince: undefined };
     expect(after(before, 31_000, -61_000, 91_000).steadySince).toBeUndefined();
     expect(after(before, 31_000, 121_000).steadySince).toBe(121_000);
   });
 
-  it('begins anew when the clock is set back', () => {
+  it('restarts when the clock is set back', () => {
     expect(after(NEVER_POLLED, 1_000_000, 5000, 35_000).steadySince).toBe(5000);
   });
 });

@@ -95,7 +95,7 @@ beforeEach(async () => {
 afterEach(() => given[Symbol.asyncDispose]());
 
 describe('a successful poll', () => {
-  it('tells what was committed, after the commit, the poll itself last', async () => {
+  it('emits the committed transitions, and poll.finished last', async () => {
     const { service, poll, log, store } = given;
     service.shows(listingOf({ a: 'RUNNING' }));
     await poll();
@@ -120,7 +120,7 @@ describe('a successful poll', () => {
     );
   });
 
-  it('tells the baseline with a count of each status', async () => {
+  it('emits the baseline with a count of each status and no transitions', async () => {
     const { service, poll, log } = given;
     service.shows(listingOf({ a: 'FAILED', b: 'FAILED', c: 'RUNNING' }));
 
@@ -138,7 +138,7 @@ describe('a successful poll', () => {
     expect(given.log.of('scheduler.started_poll')).toMatchObject([{ lagMs: 50 }]);
   });
 
-  it('is unchanged when the same listing comes again, and stores no change', async () => {
+  it('is reported as unchanged if the listing is the same as before', async () => {
     const { service, poll } = given;
     service.shows(listingOf({ a: 'RUNNING' }));
     await poll();
@@ -148,8 +148,8 @@ describe('a successful poll', () => {
   });
 });
 
-describe('a failed poll', () => {
-  it('changes no status and counts on', async () => {
+describe('failed polls', () => {
+  it('change no status and increment the failure count', async () => {
     const { service, poll, store } = given;
     service.shows(listingOf({ a: 'RUNNING' }));
     await poll();
@@ -167,7 +167,7 @@ describe('a failed poll', () => {
     expect(await store.statuses({})).toMatchObject([{ promptId: 'a', status: 'RUNNING' }]);
   });
 
-  it('makes the next one queue behind the healthy', async () => {
+  it('mark the next request as that of a failing project', async () => {
     const { service, poll } = given;
     service.fails('timeout');
 
@@ -177,7 +177,7 @@ describe('a failed poll', () => {
     expect(service.asked.map(({ options }) => options.isFailing)).toEqual([false, true]);
   });
 
-  it('is over with the first success', async () => {
+  it('end with the first success, which resets the failure count', async () => {
     const { service, poll } = given;
     service.fails('timeout');
     await poll();
@@ -193,7 +193,7 @@ describe('a failed poll', () => {
 describe('a project with datasets', () => {
   const project = { id: 'p', datasets: true };
 
-  it('keeps what was read when the other listing failed, and the poll has failed', async () => {
+  it('stores the prompts and fails the poll if the dataset listing fails', async () => {
     const { service, poll, store } = given;
     service.shows(listingOf({ a: 'RUNNING' }));
     service.failsDatasets('auth');
@@ -204,7 +204,7 @@ describe('a project with datasets', () => {
     expect(await store.statuses({})).toMatchObject([{ promptId: 'a', status: 'RUNNING' }]);
   });
 
-  it('has a baseline of each', async () => {
+  it('has separate baselines for prompts and datasets', async () => {
     const { service, poll, log } = given;
     service.shows(listingOf({ a: 'RUNNING' }));
     service.failsDatasets('auth');
@@ -221,8 +221,8 @@ describe('a project with datasets', () => {
   });
 });
 
-describe('a store that cannot be written', () => {
-  it('fails the poll, and what was read is found again when it can', async () => {
+describe('a failing store', () => {
+  it('fails the poll, and the next stored poll emits the transition', async () => {
     const { service, poll, broken, log, poller } = given;
     service.shows(listingOf({ a: 'RUNNING' }));
     await poll();
@@ -242,7 +242,7 @@ describe('a store that cannot be written', () => {
     expect(poller.health('p')).toMatchObject({ up: true });
   });
 
-  it('does not hide why the service gave nothing', async () => {
+  it('does not hide the failure reason of the service', async () => {
     given.service.fails('network');
     given.broken.add('commitPoll');
 
@@ -251,7 +251,7 @@ describe('a store that cannot be written', () => {
     expect(await given.poll()).toMatchObject({ failure: { reason: 'network' }, isStored: true });
   });
 
-  it('fails the poll also when it cannot be read', async () => {
+  it('fails the poll if the stored records cannot be loaded', async () => {
     given.service.shows(listingOf({}));
     given.broken.add('loadKnown');
 
@@ -260,7 +260,7 @@ describe('a store that cannot be written', () => {
 });
 
 describe('the ETag of the last listing', () => {
-  it('may be used while the next poll comes within an hour of the last full answer', async () => {
+  it('is used only if the next poll comes within an hour of the last full response', async () => {
     const { service, poll } = given;
     const usual = { id: 'p', datasets: false };
     service.shows(listingOf({}));
@@ -274,7 +274,7 @@ describe('the ETag of the last listing', () => {
     expect(service.asked[1]?.options.previous).toEqual({ number: 1 });
   });
 
-  it('is not used after an answer that made no sense, until a whole one came', async () => {
+  it('is not used after an invalid response until a full listing arrives', async () => {
     const { service, poll } = given;
     service.shows(listingOf({}));
     await poll();
@@ -305,7 +305,7 @@ describe('anomalies', () => {
     { reason: 'unknown_status', count: 1, indexes: [2], digest: 'z PAUSED' },
   ] as const;
 
-  it('are told with each listing, an unchanged one too, and are news once', async () => {
+  it('are emitted with each listing, even an unchanged one, and marked as changed only once', async () => {
     const { service, poll, log } = given;
     service.shows(listingOf({}, { anomalies }));
     await poll();
@@ -326,7 +326,7 @@ describe('anomalies', () => {
     expect(told[0]?.indexes).toEqual([3, 1]);
   });
 
-  it('are news again when another item has them', async () => {
+  it('are marked as changed again when another item has them', async () => {
     const { service, poll, log } = given;
     service.shows(listingOf({}, { anomalies }));
     await poll();
@@ -341,7 +341,7 @@ describe('anomalies', () => {
     ]);
   });
 
-  it('are told after the commit, once, should it be refused and the poll be repeated', async () => {
+  it('are emitted once, after the commit, if a refused commit is repeated', async () => {
     const { service, poller, clock, store, log, elsewhere } = given;
     const run = { dueAt: clock.now() - 50, nextAt: clock.now() + 1000 };
     const poll = () => poller.poll({ id: 'p', datasets: false }, run);
@@ -364,7 +364,7 @@ describe('anomalies', () => {
     expect(log.of('items.anomalous').map(({ changed }) => changed)).toEqual([true, true]);
   });
 
-  it('of a poll that could not be stored are told with it', async () => {
+  it('are emitted for a poll that could not be stored', async () => {
     const { service, poll, log, broken } = given;
     service.shows(listingOf({ a: 'RUNNING' }, { anomalies }));
     broken.add('commitPoll');
@@ -377,7 +377,7 @@ describe('anomalies', () => {
     ]);
   });
 
-  it('count also for a list in which nothing was usable', async () => {
+  it('are emitted for a listing without usable items', async () => {
     const { service, poll, log } = given;
     service.fails('invalid_response', { anomalies });
 
@@ -388,7 +388,7 @@ describe('anomalies', () => {
   });
 });
 
-it('makes a prompt gone also by listings that are the same as the last one', async () => {
+it('a missing prompt is marked as gone even if the listing stays the same', async () => {
   const { service, poll, log } = given;
   service.shows(listingOf({ a: 'RUNNING', b: 'RUNNING' }));
   await poll();
@@ -402,8 +402,8 @@ it('makes a prompt gone also by listings that are the same as the last one', asy
   expect(log.of('record.gone')).toMatchObject([{ kind: 'prompt', record: { id: 'a' } }]);
 });
 
-describe('a listing of which only the difference was read', () => {
-  it('is compared with no more than what it says, what vanished and what was missing', async () => {
+describe('a listing read as a difference', () => {
+  it('loads only the records that changed, vanished or were already missing', async () => {
     const { service, poll, log, loaded } = given;
     service.shows(listingOf({ a: 'RUNNING', b: 'RUNNING', c: 'RUNNING', d: 'RUNNING' }));
     await poll();
@@ -418,7 +418,7 @@ describe('a listing of which only the difference was read', () => {
     expect(log.of('record.gone')).toMatchObject([{ record: { id: 'b', status: 'RUNNING' } }]);
   });
 
-  it('is not asked for after a commit that failed', async () => {
+  it('is not allowed after a failed commit', async () => {
     const { service, poll, broken } = given;
     const allowed = () => service.asked.at(-1)?.options.allowDifference;
     service.shows(listingOf({ a: 'RUNNING' }));
@@ -435,7 +435,7 @@ describe('a listing of which only the difference was read', () => {
 });
 
 describe('the records of a poll', () => {
-  it('are held from when they were read until they are stored, or could not be', async () => {
+  it('count against the record budget until they are stored or the poll fails', async () => {
     const { service, poll, broken, held, elsewhere } = given;
     service.shows(listingOf({ a: 'RUNNING' }), 500);
     service.showsDatasets(listingOf({ d: 'RUNNING' }), 70);
@@ -456,7 +456,7 @@ describe('the records of a poll', () => {
     expect(held).toEqual([]);
   });
 
-  it('are held while another listing of the project is not read yet', async () => {
+  it('count against the record budget while another listing of the project is being read', async () => {
     const { service, poller, poll, held } = given;
     const datasets = Promise.withResolvers<void>();
     service.showsDatasets(listingOf({ d: 'RUNNING' }), 70, datasets.promise);
@@ -471,7 +471,7 @@ describe('the records of a poll', () => {
     expect(poller.health('p').up).toBe(true);
   });
 
-  it('take nothing when the listing was the same', async () => {
+  it('take no bytes of the record budget if the listing is unchanged', async () => {
     const { service, poll, held, elsewhere } = given;
     service.shows(listingOf({ a: 'RUNNING' }), 500);
     await poll();
@@ -484,7 +484,7 @@ describe('the records of a poll', () => {
   });
 });
 
-it('is not finished when it was cut short: nothing is told, nothing has changed', async () => {
+it('an aborted poll emits nothing and changes nothing', async () => {
   const { service, poll, log, shutdown, store } = given;
   service.hangs();
 
@@ -496,7 +496,7 @@ it('is not finished when it was cut short: nothing is told, nothing has changed'
   expect(await store.loadHealth('p')).toMatchObject({ lastPollAt: undefined });
 });
 
-it('remembers nothing of a service that was replaced while it answered', async () => {
+it('a listing is not kept as the previous one if the service was replaced during the request', async () => {
   const { poller, service, poll } = given;
   service.shows(listingOf({ a: 'RUNNING' }));
   await poll();
@@ -509,7 +509,7 @@ it('remembers nothing of a service that was replaced while it answered', async (
   expect(service.asked.at(-1)?.options).toMatchObject({ previous: undefined });
 });
 
-it('takes the health over that the store has', async () => {
+it('a watched project continues with the poll health from the store', async () => {
   const { poller, service, poll } = given;
   poller.watch('p', {
     up: false,
@@ -523,8 +523,8 @@ it('takes the health over that the store has', async () => {
   expect(await poll()).toMatchObject({ failuresBefore: 7, health: { consecutiveFailures: 8 } });
 });
 
-describe('a project that another process polls, too', () => {
-  it('whose commit is refused is no failed poll, and read anew', async () => {
+describe('a project that another process also polls', () => {
+  it('is read in full again after a refused commit, which is not a failed poll', async () => {
     const { service, poll, store, elsewhere, log } = given;
     const previous = () => service.asked.at(-1)?.options.previous;
     service.shows(listingOf({ a: 'RUNNING' }));
@@ -539,7 +539,7 @@ describe('a project that another process polls, too', () => {
     expect(previous()).toBeUndefined();
   });
 
-  it('ends without a request if its project was lost while it waited for its turn', async () => {
+  it('is not requested if it was lost while its poll waited for its turn', async () => {
     const { service, poll, poller, store, log } = given;
     service.shows(listingOf({ a: 'RUNNING' }));
     service.whileItWaits(() => poller.unwatch('p'));
@@ -555,7 +555,7 @@ describe('a project that another process polls, too', () => {
     ['that did not change', true, (s: typeof given.service) => s.repeats()],
     ['that changed', false, (s: typeof given.service) => s.shows(listingOf({ a: 'FAILED' }))],
   ])(
-    'is not committed with a listing %s before it was lost, be it back or not (%s)',
+    'is not committed with a listing %s if it was lost during the request (owned again: %s)',
     async (_name, isBack, answer) => {
       const { service, poll, poller, store, log } = given;
       const previous = () => service.asked.at(-1)?.options.previous;
@@ -614,7 +614,7 @@ describe('durations', () => {
     );
   }
 
-  it('are from the poll that found a status to the one that found the next', async () => {
+  it('last from the poll that found a status to the poll that found the next one', async () => {
     await show(PENDING);
     await show({ a: 'RUNNING', b: 'RUNNING' }, 29_000);
     await show({ a: 'COMPLETED', b: 'FAILED' }, 29_000);
@@ -625,7 +625,7 @@ describe('durations', () => {
     ]);
   });
 
-  it('of a stay during which polls were missing are not counted', async () => {
+  it('are not counted for a status during which polls were missing', async () => {
     await show(PENDING);
     await show({ a: 'RUNNING', b: 'RUNNING' }, 200_000);
     await show({ a: 'COMPLETED', b: 'COMPLETED' }, 29_000);
@@ -643,7 +643,7 @@ describe('durations', () => {
     expect(await counted()).toEqual([`RUNNING ${bucketOf(2000)}: 1`]);
   });
 
-  it('are not counted while the datasets fail', async () => {
+  it('are not counted in a poll whose dataset listing fails', async () => {
     given.service.showsDatasets(listingOf({}));
     await show(PENDING);
     given.service.shows(listingOf({ a: 'RUNNING', b: 'COMPLETED' }));

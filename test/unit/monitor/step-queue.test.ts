@@ -16,7 +16,7 @@ function setUp() {
   return { taken, work };
 }
 
-it('takes no more than the budget of a turn, and goes on in the next one', async () => {
+it('the step queue takes steps up to the budget of a turn, and continues in the next one', async () => {
   const { taken, work } = setUp();
   const queue = createStepQueue(100);
   const done = queue.run(1, 60, work('a', 5));
@@ -27,7 +27,7 @@ it('takes no more than the budget of a turn, and goes on in the next one', async
   expect(taken).toHaveLength(5);
 });
 
-it('takes a step that is larger than the budget alone', async () => {
+it('the step queue takes a step that is larger than the budget alone', async () => {
   const { taken, work } = setUp();
   const queue = createStepQueue(100);
   const done = queue.run(1, 1000, work('a', 2));
@@ -35,7 +35,7 @@ it('takes a step that is larger than the budget alone', async () => {
   await done;
 });
 
-it('takes the work of the lowest rank first, and that of one rank in order', async () => {
+it('the step queue takes the lowest rank first, and work of one rank in order', async () => {
   const { taken, work } = setUp();
   const queue = createStepQueue(100);
   await Promise.all([
@@ -47,7 +47,7 @@ it('takes the work of the lowest rank first, and that of one rank in order', asy
   expect(taken).toEqual(['a1', 'c1', 'c2', 'a2', 'b1', 'd1']);
 });
 
-it('rejects work that throws, and goes on with other work', async () => {
+it('the step queue rejects work that throws, and continues with other work', async () => {
   const { taken, work } = setUp();
   const queue = createStepQueue(1);
   function* broken(): Steps<void> {

@@ -23,7 +23,7 @@ function setUp() {
   return { taken, turns, work };
 }
 
-it('takes the first step at once, and further ones in turns with other work, one in a turn', async () => {
+it('takeSteps takes the first step at once, then alternates with other work, one step per turn', async () => {
   const { taken, turns, work } = setUp();
   const all = [takeSteps(work('a', 3)), takeSteps(work('b', 3))];
   expect(taken).toEqual(['a1', 'b1']);
@@ -33,14 +33,14 @@ it('takes the first step at once, and further ones in turns with other work, one
   expect(new Set(later).size).toBe(later.length);
 });
 
-it('goes before the parsing of listings', async () => {
+it('takeSteps goes before the parsing of listings', async () => {
   const { taken, work } = setUp();
   const parsing = steps.run(1, BYTES_PER_TURN, withoutResult(work('p', 3)));
   await Promise.all([parsing, takeSteps(work('a', 3))]);
   expect(taken.indexOf('a3')).toBeLessThan(taken.indexOf('p3'));
 });
 
-it('rejects when the signal aborts between two steps', async () => {
+it('takeSteps rejects when the signal aborts between two steps', async () => {
   const { taken, work } = setUp();
   const aborted = new AbortController();
   const taking = takeSteps(work('a', 3), aborted.signal);

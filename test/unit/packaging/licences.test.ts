@@ -11,6 +11,6 @@ it.each([
   ['MIT AND GPL-3.0', false],
   ['(MIT OR Apache-2.0) AND GPL-3.0', false],
   ['GPL-3.0 AND (MIT OR Apache-2.0)', false],
-])('judges the licence %s', (license, expected) => {
+])('isAllowed evaluates the licence expression "%s"', (license, expected) => {
   expect(isAllowed(license)).toBe(expected);
 });

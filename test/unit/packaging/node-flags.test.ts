@@ -15,24 +15,24 @@ it.each([
   expect(script).toBe(`exec node ${NODE_FLAGS.join(' ')} ${rest}`);
 });
 
-it('so does the image', () => {
+it('the image starts Node with the flags that were measured', () => {
   const entrypoint = JSON.stringify(['node', ...NODE_FLAGS, '/app/dist/main.js']);
   expect(read('Dockerfile')).toContain(`ENTRYPOINT ${entrypoint.replaceAll(',', ', ')}\n`);
 });
 
-it('so does the systemd unit', () => {
+it('the systemd unit starts Node with the flags that were measured', () => {
   expect(read('config/systemd/evalwatch.service')).toContain(
     `ExecStart=/usr/bin/node ${NODE_FLAGS.join(' ')} /usr/local/lib/node_modules/evalwatch/`,
   );
 });
 
-it('the image limits the heap to half of its container, as in the proof', () => {
+it('the image limits the heap to 50 % of its memory, as the proof of large listings does', () => {
   const options = '--max-old-space-size-percentage=50';
   expect(read('Dockerfile')).toContain(`NODE_OPTIONS=${options}`);
   expect(read('proof/large-listings.ts')).toContain(`NODE_OPTIONS: '${options}'`);
 });
 
-it('image and systemd unit allocate memory as the bench does', () => {
+it('the image and the systemd unit set the allocator variables of the bench', () => {
   const variables = Object.entries(ALLOCATION).map(([name, value]) => `${name}=${value}`);
   for (const variable of variables) expect(read('Dockerfile')).toContain(`    ${variable} \\\n`);
   expect(read('config/systemd/evalwatch.service')).toContain(

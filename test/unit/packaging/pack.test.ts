@@ -22,7 +22,7 @@ const env = {
 };
 
 // `npm run test:package` also packs and installs it with npm.
-it('what the npm package contains runs below node_modules', async () => {
+it('the npm package has the shipped files only, and its commands run from node_modules', async () => {
   await using place = await temporaryDirectory();
   const cwd = place.path;
   const installed = join(cwd, 'node_modules/evalwatch');

@@ -14,7 +14,7 @@ interface Component {
   readonly hashes?: readonly unknown[];
 }
 
-it('the bill of materials has every package that is shipped, and no other', async () => {
+it('the SBOM lists exactly the shipped packages, each with purl, licence and hash', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, [generator]);
   const bill = JSON.parse(stdout) as { readonly components: readonly Component[] };
   expect(bill).toMatchObject({

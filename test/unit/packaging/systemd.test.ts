@@ -15,7 +15,7 @@ if (analyze === '') console.warn('no systemd-analyze here: the unit was not veri
 const setting = (name: string) => unit.match(new RegExp(`^${name}=(.*)$`, 'm'))?.[1];
 
 describe.skipIf(analyze === '')('the systemd unit', () => {
-  it('has no mistake', () => {
+  it('passes systemd-analyze verify', () => {
     const { status, stdout, stderr } = spawnSync(analyze, ['verify', path], { encoding: 'utf8' });
     // On the test machine Node may not be where the unit expects it.
     const complaints = `${stdout}${stderr}`
@@ -25,7 +25,7 @@ describe.skipIf(analyze === '')('the systemd unit', () => {
     expect(status === 0 || `${stdout}${stderr}`.includes('/usr/bin/node')).toBe(true);
   });
 
-  it('leaves little open', () => {
+  it('has an exposure level of at most 2 by systemd-analyze security', () => {
     const { stdout } = spawnSync(analyze, ['security', '--offline=true', '--no-pager', path], {
       encoding: 'utf8',
     });
@@ -34,13 +34,13 @@ describe.skipIf(analyze === '')('the systemd unit', () => {
   });
 });
 
-it('the systemd unit gives a stop the time that requests in flight get', () => {
+it('the systemd unit runs dist/main.js, reloads by SIGHUP, and gives a stop more than 10 s', () => {
   expect(Number(setting('TimeoutStopSec'))).toBeGreaterThan(10);
   expect(setting('ExecReload')).toBe('/bin/kill -HUP $MAINPID');
   expect(setting('ExecStart')).toMatch(/^\/usr\/bin\/node \S+ \S+\/dist\/main\.js run --config /);
 });
 
-it('the systemd unit restarts a daemon that does not ping, and accepts what systemd-notify sends', () => {
+it('the systemd unit restarts a daemon that does not ping, and accepts messages of systemd-notify', () => {
   expect(setting('Type')).toBe('notify');
   // Without privileges, systemd-notify sends in its own name.
   expect(setting('NotifyAccess')).toBe('all');

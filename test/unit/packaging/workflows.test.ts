@@ -45,7 +45,7 @@ describe.each([
   const steps = jobs.flatMap((job) => job.steps);
   const commands = steps.flatMap(({ run = '' }) => run.split('\n')).filter((line) => line !== '');
 
-  it('runs what exists', () => {
+  it('runs its main command, and only npm scripts that exist', () => {
     expect(commands).toContain(command);
     expect(() => accessSync(join(ROOT, '.ci/run'), constants.X_OK)).not.toThrow();
     const called = commands.flatMap((line) => /npm run (?:--silent )?(\S+)/.exec(line)?.[1] ?? []);
@@ -55,21 +55,21 @@ describe.each([
     );
   });
 
-  it('has the Node of the checks', () => {
+  it('uses the Node version of package.json', () => {
     const images = jobs.flatMap(({ container }) => container?.image ?? []);
     expect(images).toEqual([`node:${node}-bookworm`]);
     const versions = steps.flatMap((step) => step.with?.['node-version'] ?? []);
     for (const version of versions) expect(version).toBe(node);
   });
 
-  it('names the version of each action', () => {
+  it('pins the exact version of each action', () => {
     const actions = steps.flatMap(({ uses }) => uses ?? []);
     expect(actions).toContainEqual(expect.stringMatching(/^actions\/checkout@/));
     const unpinned = actions.filter((action) => !/^[\w-]+\/[\w-]+@v\d+\.\d+\.\d+$/.test(action));
     expect(unpinned).toEqual([]);
   });
 
-  it('holds no right by default, and no secret but the token of the run', () => {
+  it('has no default permissions, and no secret but GITHUB_TOKEN', () => {
     expect(workflow.permissions).toEqual({});
     for (const { permissions = {} } of jobs) expect(permissions['contents']).toBeDefined();
     expect(workflow.on).not.toHaveProperty('pull_request_target');
@@ -84,7 +84,7 @@ describe.each([
   });
 });
 
-it('a release is made of what was checked', () => {
+it('a release needs the check job, which has read access only', () => {
   const { jobs } = parse(read('.github/workflows/release.yml')) as Workflow;
   expect(jobs['release']?.needs).toBe('check');
   expect(jobs['check']?.permissions).toEqual({ contents: 'read' });

@@ -17,8 +17,8 @@ const alertmanager =
 const run = promisify(execFile);
 const FILE = join(CONFIG, 'alertmanager/alertmanager.yml');
 
-describe.skipIf(amtool === '')('with amtool', { timeout: 240_000 }, () => {
-  it('the configuration is valid', async () => {
+describe.skipIf(amtool === '')('the Alertmanager configuration', { timeout: 240_000 }, () => {
+  it('is valid', async () => {
     expect((await run(amtool, ['check-config', FILE])).stdout).toContain('SUCCESS');
   });
 
@@ -31,12 +31,12 @@ describe.skipIf(amtool === '')('with amtool', { timeout: 240_000 }, () => {
     ['alertname=EvalwatchWatchdog severity=none', 'watchdog'],
     ['team=search severity=critical', 'critical'],
     ['team=search severity=warning', 'warning'],
-  ])('an alert with %s goes to the receiver %s', async (labels, receiver) => {
+  ])('routes an alert with %s to the receiver %s', async (labels, receiver) => {
     const args = ['config', 'routes', 'test', `--config.file=${FILE}`, ...labels.split(' ')];
     expect((await run(amtool, args)).stdout.trim()).toBe(receiver);
   });
 
-  it('the configuration is valid with what its comments add', async () => {
+  it('is valid with its commented examples enabled', async () => {
     await using directory = await temporaryDirectory();
     const file = join(directory.path, 'alertmanager.yml');
     const text = await readFile(FILE, 'utf8');
@@ -57,8 +57,8 @@ const PATIENCE = { timeout: 100_000, interval: 100 };
 
 type Labels = Readonly<Record<string, string>>;
 
-describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 240_000 }, () => {
-  it('a cause silences what follows from it, for its project only', async () => {
+describe.skipIf(alertmanager === '')('the inhibition rules', { timeout: 240_000 }, () => {
+  it('suppress alerts whose cause fires, within the same project', async () => {
     const firing = [
       { alertname: 'EvalwatchAuthFailing', project: 'a' },
       { alertname: 'EvalwatchProjectPollFailing', project: 'a' },
@@ -87,7 +87,7 @@ describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 240_000 }, ()
       ]);
   });
 
-  it('a service that fails silences what the rules say it is the cause of, and nothing else', async () => {
+  it('suppress alerts labelled cause="service" while EvalwatchServiceFailing fires, and no others', async () => {
     const cause = 'service';
     const firing = [
       { alertname: 'EvalwatchServiceFailing', instance: 'x', cause },
@@ -105,7 +105,7 @@ describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 240_000 }, ()
       .toEqual(['EvalwatchAuthFailing a', 'EvalwatchDataStale c', 'EvalwatchProjectPollFailing b']);
   });
 
-  it('a store that fails silences a service for which it is the cause, and what that silences', async () => {
+  it('suppress EvalwatchServiceFailing with cause="store" while EvalwatchStoreWriteFailing fires', async () => {
     const firing = [
       { alertname: 'EvalwatchStoreWriteFailing' },
       { alertname: 'EvalwatchServiceFailing', instance: 'x', cause: 'store' },
@@ -119,7 +119,7 @@ describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 240_000 }, ()
       .toEqual(['EvalwatchProjectPollFailing a', 'EvalwatchServiceFailing x']);
   });
 
-  it('without a service that fails, each of them is told', async () => {
+  it('suppress no alert labelled cause="service" while EvalwatchServiceFailing does not fire', async () => {
     const cause = 'service';
     const firing = [
       { alertname: 'EvalwatchAuthFailing', project: 'a', cause },
@@ -130,7 +130,7 @@ describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 240_000 }, ()
     expect(await manager.suppressed()).toEqual([]);
   });
 
-  it('a replica that is down has no other alerts of its own; those of the projects that others watch are told', async () => {
+  it('suppress only the other alerts of the same instance while EvalwatchDown fires', async () => {
     const firing = [
       { alertname: 'EvalwatchDown', instance: 'x' },
       { alertname: 'EvalwatchCrashLooping', instance: 'x' },
@@ -143,7 +143,7 @@ describe.skipIf(alertmanager === '')('in Alertmanager', { timeout: 240_000 }, ()
     await expect.poll(() => manager.suppressed(), PATIENCE).toEqual(['EvalwatchCrashLooping x']);
   });
 
-  it('where there is no evalwatch at all, nothing else is told but the watchdog', async () => {
+  it('suppress every other alert of evalwatch but the watchdog while EvalwatchAbsent fires', async () => {
     const exceptions = ['EvalwatchAbsent', 'EvalwatchWatchdog'];
     const others = alerts.map(({ alert }) => alert).filter((name) => !exceptions.includes(name));
     const firing = [...exceptions, ...others, 'SomebodyElses'].map((alertname) => ({

@@ -10,13 +10,13 @@ it.each([
   ['time() - max_over_time(x[1h:1m]) > 2 * y + 300', ['x', 'y']],
   ['label_replace(x, "a", "$1", "b", "or y")', ['x']],
   ['x # and y\nunless z', ['x', 'z']],
-])('%s asks for %j', (expression, expected) => {
+])('the selectors of %s are %j', (expression, expected) => {
   expect(
     selectorsOf(expression).map(({ metric, labels }) => [metric, ...labels].join(' ')),
   ).toEqual(expected);
 });
 
-it('lists the labels that an expression groups by', () => {
+it('groupingLabelsOf returns the labels that an expression groups by', () => {
   expect(groupingLabelsOf('sum by (a, b) (x) / on (a) group_left () sum without (c) (y)')).toEqual([
     'a',
     'b',

@@ -15,12 +15,12 @@ const run = promisify(execFile);
 const PROMETHEUS = join(CONFIG, 'prometheus');
 const TESTS = readdirSync(PROMETHEUS).filter((file) => file.endsWith('.test.yml'));
 
-describe.skipIf(promtool === '')('with promtool', { timeout: 300_000 }, () => {
-  it('the rules are valid', async () => {
+describe.skipIf(promtool === '')('promtool', { timeout: 300_000 }, () => {
+  it('accepts the rules', async () => {
     expect((await run(promtool, ['check', 'rules', RULES_FILE])).stdout).toContain('SUCCESS');
   });
 
-  it('the configuration of Prometheus is valid', async () => {
+  it('accepts the configuration of Prometheus', async () => {
     const { stdout } = await run(promtool, [
       'check',
       'config',
@@ -29,7 +29,7 @@ describe.skipIf(promtool === '')('with promtool', { timeout: 300_000 }, () => {
     expect(stdout).toContain('SUCCESS: 1 rule files found');
   });
 
-  it.each(TESTS)('%s passes', async (file) => {
+  it.each(TESTS)('passes the rule tests of %s', async (file) => {
     // Less garbage collection takes a quarter less time; the other cores are busy with other tests.
     const env = { ...process.env, GOGC: '800', GOMAXPROCS: '1' };
     await using directory = await temporaryDirectory();
@@ -44,7 +44,7 @@ describe.skipIf(promtool === '')('with promtool', { timeout: 300_000 }, () => {
     expect(stdout.match(/SUCCESS/g)).toHaveLength(split.length);
   });
 
-  it('every query of the runbooks is valid', async () => {
+  it('accepts every query of the runbooks', async () => {
     const queries = readdirSync(RUNBOOKS).flatMap((file) => {
       const text = readFileSync(join(RUNBOOKS, file), 'utf8');
       return [...text.matchAll(/```promql\n([\s\S]*?)```/g)].map(([, query = '']) => query);

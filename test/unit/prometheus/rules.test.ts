@@ -6,7 +6,7 @@ import { alerts, groups, recordings } from './rules-file.ts';
 
 const labelsOf = await knownLabels();
 
-it('reads nothing across groups, so that alerts see what was recorded in the same evaluation', () => {
+it('no rule reads a recording of another group, whose evaluation time may differ', () => {
   const recordedBy = new Map(
     groups.flatMap(({ name, rules }) =>
       rules.flatMap((rule) => ('record' in rule ? [[rule.record, name] as const] : [])),
@@ -48,36 +48,42 @@ it.each([
   ['EvalwatchCrashLooping', '5m', 'warning'],
   ['EvalwatchProjectsUnowned', '2m', 'critical'],
   ['EvalwatchWorkerLeaseLost', '1m', 'warning'],
-])('%s waits for %s and is %s', (name, wait, severity) => {
+])('%s fires after %s with severity %s', (name, wait, severity) => {
   expect(alerts.filter(({ alert }) => alert === name)).toMatchObject([
     { for: wait, labels: { severity } },
   ]);
 });
 
-it('has no other alerts', () => {
+it('the rules contain no other alerts', () => {
   expect(alerts).toHaveLength(25);
 });
 
-it.each(alerts)('$alert says what is wrong, with which project, and what to do first', (rule) => {
-  const { summary, description } = rule.annotations;
-  expect(summary).toMatch(/^\S/);
-  expect(description).toMatch(/\. First [a-z]+ /);
-  const aboutOne = resultLabels(rule.expr, labelsOf).has('project');
-  expect(description.includes('{{ $labels.project }}')).toBe(aboutOne);
-});
+it.each(alerts)(
+  '$alert describes the problem, its project if it has one, and the first step',
+  (rule) => {
+    const { summary, description } = rule.annotations;
+    expect(summary).toMatch(/^\S/);
+    expect(description).toMatch(/\. First [a-z]+ /);
+    const aboutOne = resultLabels(rule.expr, labelsOf).has('project');
+    expect(description.includes('{{ $labels.project }}')).toBe(aboutOne);
+  },
+);
 
-it.each(alerts)('$alert has a team if it is about a project', ({ expr }) => {
+it.each(alerts)('$alert has the label team exactly if it has the label project', ({ expr }) => {
   const labels = resultLabels(expr, labelsOf);
   expect(labels.has('team')).toBe(labels.has('project'));
 });
 
-it.each(alerts)('$alert asks in its description only for what there is', ({ annotations }) => {
-  for (const query of queriesIn(annotations.description)) {
-    expect(() => resultLabels(query, labelsOf)).not.toThrow();
-  }
-});
+it.each(alerts)(
+  '$alert queries only existing metrics and labels in its description',
+  ({ annotations }) => {
+    for (const query of queriesIn(annotations.description)) {
+      expect(() => resultLabels(query, labelsOf)).not.toThrow();
+    }
+  },
+);
 
-it('asks only for metrics and labels that are exported or recorded', async () => {
+it('the rules use only metrics and labels that are exported or recorded', async () => {
   const exported = await exportedMetrics();
   const recorded = new Set(recordings.map(({ record }) => record));
   const labels = new Set([
@@ -98,7 +104,7 @@ it('asks only for metrics and labels that are exported or recorded', async () =>
   expect(unknown).toEqual([]);
 });
 
-it('records nothing that no alert uses', () => {
+it('every recording is used by a rule or by the description of an alert', () => {
   const used = new Set(
     [
       ...[...alerts, ...recordings].map(({ expr }) => expr),

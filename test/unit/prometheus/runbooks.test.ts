@@ -16,12 +16,12 @@ const pages = readdirSync(RUNBOOKS).map((file) => ({
   text: readFileSync(join(RUNBOOKS, file), 'utf8'),
 }));
 
-it('has one page for each alert and no other', () => {
+it('docs/runbooks has exactly one page for each alert', () => {
   const named = alerts.map(({ alert }) => `${alert}.md`);
   expect(pages.map(({ file }) => file).toSorted()).toEqual(named.toSorted());
 });
 
-it.each(alerts)('$alert points to its page', ({ alert, annotations }) => {
+it.each(alerts)('$alert links its runbook page', ({ alert, annotations }) => {
   expect(annotations.runbook_url).toBe(`${FILES_ADDRESS}/docs/runbooks/${alert}.md`);
 });
 
@@ -41,7 +41,7 @@ it.each(pages)('$file has the same sections as every other page', ({ file, text 
 });
 
 it.each(pages)(
-  '$file begins with the page and a block for each deployment',
+  '$file has an up-to-date First look, with a shell block for each deployment',
   async ({ file, text }) => {
     expect(text).toBe(await formatted(`docs/runbooks/${file}`, withFirstLook(text)));
     const [, first = ''] = /## First look\n([\s\S]*)## Diagnose/.exec(text) ?? [];
@@ -51,7 +51,7 @@ it.each(pages)(
   },
 );
 
-it('a block runs each command of the steps, and no other', () => {
+it('a First look block runs each evalwatch command of the steps, and no other command', () => {
   const runbook = [
     '# X',
     '## Diagnose',
@@ -74,21 +74,24 @@ evalwatch_log 1h | tail -n 1
   expect(() => withFirstLook(runbook.replace('Which?', 'Which "$(prompt)"?'))).toThrow('step 1');
 });
 
-it.each(pages)('$file has blocks that a shell can read', async ({ text }) => {
-  for (const [, block = ''] of text.matchAll(/^```sh\n([\s\S]+?)```$/gm)) {
-    await promisify(execFile)('bash', ['-n', '-c', block]);
-    expect(block).not.toMatch(/(?:^|\s)#/m);
-  }
-});
+it.each(pages)(
+  '$file has shell blocks with valid syntax and without comments',
+  async ({ text }) => {
+    for (const [, block = ''] of text.matchAll(/^```sh\n([\s\S]+?)```$/gm)) {
+      await promisify(execFile)('bash', ['-n', '-c', block]);
+      expect(block).not.toMatch(/(?:^|\s)#/m);
+    }
+  },
+);
 
-it.each(pages)('$file explains every command and query', ({ text }) => {
+it.each(pages)('$file explains the command or query of every step', ({ text }) => {
   const [, diagnose = ''] = /## Diagnose\n([\s\S]*)## Fix/.exec(text) ?? [];
   const steps = diagnose.split(/^(?=\d+\. )/m).slice(1);
   expect(steps.length).toBeGreaterThan(1);
   expect(steps.filter((step) => !/^\d+\. .{20,}\n\n {3}```/.test(step))).toEqual([]);
 });
 
-it.each(pages)('$file uses only commands and options that there are', async ({ text }) => {
+it.each(pages)('$file uses only existing commands and options of evalwatch', async ({ text }) => {
   const commands = [...text.matchAll(/(?:^ *|`)evalwatch ([a-z][^`|>\n]*)/gm)];
   for (const [, command = ''] of commands) {
     const program = createProgram(() => () => Promise.resolve(), { writeErr: () => {} });
@@ -97,7 +100,7 @@ it.each(pages)('$file uses only commands and options that there are', async ({ t
   }
 });
 
-it.each(pages)('$file links to no page that does not exist', ({ text }) => {
+it.each(pages)('$file links only runbooks that exist', ({ text }) => {
   const links = [...text.matchAll(/\]\((?!\.\.\/(?:operations|alerting)\.md#)([^)]+)\)/g)].map(
     ([, link]) => link,
   );
@@ -105,7 +108,7 @@ it.each(pages)('$file links to no page that does not exist', ({ text }) => {
   expect(links.filter((link) => link === undefined || !files.has(link))).toEqual([]);
 });
 
-it.each(pages)('$file asks Prometheus only for what is exported', async ({ text }) => {
+it.each(pages)('$file queries only exported metrics', async ({ text }) => {
   const exported = await exportedMetrics();
   const queries = queriesOf(text);
   expect(queries.length).toBeGreaterThan(0);

@@ -37,11 +37,11 @@ describe('the command line of the proofs', () => {
     ['limits --durations ./-f', { kind: 'durations', file: './-f' }],
     ['causes --messages f', { kind: 'messages', file: 'f', out: undefined }],
     ['causes --messages f --out g', { kind: 'messages', file: 'f', out: 'g' }],
-  ])('takes: %s', (line, expected) => {
+  ])('accepts: %s', (line, expected) => {
     expect(readOptions(line.split(' ').filter(Boolean))).toMatchObject(expected);
   });
 
-  it('has a help', () => {
+  it('exits with 0 after --help', () => {
     expect(() => readOptions(['--help'])).toThrow(expect.objectContaining({ exitCode: 0 }));
   });
 
@@ -72,7 +72,7 @@ describe('the command line of the proofs', () => {
     ['limits --durations --seed 1', "argument '--seed' is invalid. It must be a file"],
     ['causes --messages --out g', "argument '--out' is invalid. It must be a file"],
     ['causes --messages f --out --seed', "argument '--seed' is invalid. It must be a file"],
-  ])('says what is wrong: %s', (line, expected) => {
+  ])('rejects with an explanation: %s', (line, expected) => {
     const read = () => readOptions(line.split(' '));
     expect(read).toThrow(CommanderError);
     expect(read).toThrow(expected);

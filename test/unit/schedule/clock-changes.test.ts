@@ -16,35 +16,38 @@ import {
 
 const world = useWorld();
 
-describe('when the clock is set on', () => {
+describe('a clock that is set forward', () => {
   it.each([
     ['1 s', SECOND, 0],
     ['11 s', 11 * SECOND, 0],
     ['1 h', HOUR, 359],
     ['8 h, as after a sleep', 8 * HOUR, 8 * 360 - 1],
     ['1 year', 365 * DAY, 100_000],
-  ])('by %s, one run starts within 2 s and the others count as missed', async (_, ms, count) => {
-    world.scheduler.set([project('bot')], 0);
-    world.scheduler.start();
-    await pass(12 * SECOND);
-    expect(world.polls.length).toBe(1);
-    jump(ms);
-    const jumpedAt = Date.now();
-    await pass(2 * SECOND);
-    expect(missed(world, 'bot')).toBe(count);
-    expect(world.polls.length).toBe(ms < 8 * SECOND ? 1 : 2);
-    const due = Math.floor(jumpedAt / (10 * SECOND)) * 10 * SECOND;
-    expect(world.polls.at(-1)?.dueAt).toBe(due);
-    await pass(20 * SECOND);
-    expect(missed(world, 'bot')).toBe(count);
-    expect(
-      times(world, 'bot')
-        .slice(-2)
-        .every((time) => time.endsWith('0.000Z')),
-    ).toBe(true);
-  });
+  ])(
+    'by %s starts at most one run within 2 s and counts the others as missed',
+    async (_, ms, count) => {
+      world.scheduler.set([project('bot')], 0);
+      world.scheduler.start();
+      await pass(12 * SECOND);
+      expect(world.polls.length).toBe(1);
+      jump(ms);
+      const jumpedAt = Date.now();
+      await pass(2 * SECOND);
+      expect(missed(world, 'bot')).toBe(count);
+      expect(world.polls.length).toBe(ms < 8 * SECOND ? 1 : 2);
+      const due = Math.floor(jumpedAt / (10 * SECOND)) * 10 * SECOND;
+      expect(world.polls.at(-1)?.dueAt).toBe(due);
+      await pass(20 * SECOND);
+      expect(missed(world, 'bot')).toBe(count);
+      expect(
+        times(world, 'bot')
+          .slice(-2)
+          .every((time) => time.endsWith('0.000Z')),
+      ).toBe(true);
+    },
+  );
 
-  it('does not walk through each second that was slept', async () => {
+  it('does not make the scheduler step through every skipped second', async () => {
     world.scheduler.set([project('bot', { schedule: '0 0 1 1 *' })], 0);
     world.scheduler.start();
     await pass(3 * SECOND);
@@ -56,7 +59,7 @@ describe('when the clock is set on', () => {
     expect(world.polls.length).toBe(2);
   });
 
-  it('a late tick whose next one is not due yet is no missed one', async () => {
+  it('does not count a late tick as missed if the next one is not due yet', async () => {
     world.scheduler.set([project('bot')], 0);
     world.scheduler.start();
     await pass(9 * SECOND);
@@ -67,13 +70,13 @@ describe('when the clock is set on', () => {
   });
 });
 
-describe('when the clock is set back', () => {
+describe('a clock that is set back', () => {
   it.each([
     ['1 s', SECOND],
     ['1.5 s', 1500],
     ['1 h', HOUR],
     ['1 year', 365 * DAY],
-  ])('by %s, polls go on in their rhythm', async (_, ms) => {
+  ])('by %s does not interrupt the rhythm of the polls', async (_, ms) => {
     world.scheduler.set([project('bot')], 0);
     world.scheduler.start();
     await pass(12 * SECOND);
@@ -89,7 +92,7 @@ describe('when the clock is set back', () => {
     ['1 s', SECOND, 10 * SECOND],
     ['1 h', HOUR, 10 * SECOND],
     ['1 h and its schedule has a run every second', HOUR, SECOND],
-  ])('by %s just before a tick, that tick comes late and not never', async (_, ms, period) => {
+  ])('by %s just before a tick does not skip that tick', async (_, ms, period) => {
     const schedule = `*/${period / SECOND} * * * * *`;
     world.scheduler.set([project('bot', { schedule })], 0);
     world.scheduler.start();
@@ -108,7 +111,7 @@ describe('when the clock is set back', () => {
     ['300 ms', 300],
     ['1 s', SECOND],
     ['9 s', 9 * SECOND],
-  ])('by %s, less than an interval, just after a tick, it is not run again', async (_, ms) => {
+  ])('by %s just after a tick, less than an interval, does not repeat that tick', async (_, ms) => {
     world.scheduler.set([project('bot')], 0);
     world.scheduler.start();
     await pass(9 * SECOND + 800);
@@ -121,7 +124,7 @@ describe('when the clock is set back', () => {
   });
 
   it.each(['before', 'after'])(
-    'the tick that a poll at once stands for is not run too, of a project added %s the start',
+    'does not run the tick that the first poll of a project added %s the start replaced',
     async (when) => {
       if (when === 'after') world.scheduler.start();
       world.scheduler.set([project('bot', { lastPollAt: undefined })], 0);
@@ -136,7 +139,7 @@ describe('when the clock is set back', () => {
     },
   );
 
-  it('a second of jitter is waited for again', async () => {
+  it('by 1 h keeps the jitter of each poll', async () => {
     world.scheduler.set([project('bot', { schedule: '* * * * * *' })], 900);
     world.scheduler.start();
     await pass(SECOND);
@@ -149,8 +152,8 @@ describe('when the clock is set back', () => {
   });
 });
 
-describe('when the loop was blocked', () => {
-  it('a late beat starts what is due at once', async () => {
+describe('the heartbeat of the scheduler', () => {
+  it('starts a due poll at once if it fires late', async () => {
     world.scheduler.set([project('bot', { schedule: '* * * * * *' })], 0);
     world.scheduler.start();
     await pass(650);
@@ -161,7 +164,7 @@ describe('when the loop was blocked', () => {
     expect(missed(world, 'bot')).toBe(2);
   });
 
-  it('a clock that is set back within a second beats within a second', async () => {
+  it('fires within a second after the clock is set back by less than a second', async () => {
     const beats: number[] = [];
     const start = performance.now();
     const stop = startHeartbeat(systemClock, () => beats.push(performance.now() - start));
@@ -173,7 +176,7 @@ describe('when the loop was blocked', () => {
     expect(beats.map(Math.round)).toEqual([750, 1750, 2750, 3650, 4650]);
   });
 
-  it('a clock that is seconds behind the timers does not end the beats', async () => {
+  it('keeps firing while the clock is 1.5 s behind the timers', async () => {
     const late = world.create({ clock: { ...systemClock, now: () => Date.now() - 1500 } });
     late.set([project('bot')], 0);
     late.start();
@@ -182,7 +185,7 @@ describe('when the loop was blocked', () => {
     expect(world.polls.length).toBeGreaterThanOrEqual(5);
   });
 
-  it('one run starts late and the earlier ones count as missed', async () => {
+  it('starts one late run and counts the earlier ones as missed after a stall of 27 s', async () => {
     world.scheduler.set([project('bot')], 0);
     world.scheduler.start();
     await pass(5 * SECOND);

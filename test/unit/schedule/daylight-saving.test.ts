@@ -173,14 +173,14 @@ const autumn: readonly Case[] = [
   ],
 ];
 
-describe('in spring a schedule runs', () => {
-  it.each(spring)('%s: %j in %s after %s', (_, expression, zone, from, runs) => {
+describe('a schedule when clocks go forward', () => {
+  it.each(spring)('runs %s: %j in %s after %s', (_, expression, zone, from, runs) => {
     expect(runsAfter(parseSchedule(expression, zone), from, runs.length)).toEqual(runs);
   });
 });
 
-describe('in autumn a schedule runs', () => {
-  it.each(autumn)('%s: %j in %s after %s', (_, expression, zone, from, runs) => {
+describe('a schedule when clocks go back', () => {
+  it.each(autumn)('runs %s: %j in %s after %s', (_, expression, zone, from, runs) => {
     expect(runsAfter(parseSchedule(expression, zone), from, runs.length)).toEqual(runs);
   });
 });
@@ -191,7 +191,7 @@ it.each([
   ['Australia/Lord_Howe', '2026-04-04T14:00:00Z'],
   ['Australia/Lord_Howe', '2025-10-04T14:30:00Z'],
   ['Asia/Kathmandu', '2025-10-04T14:30:00Z'],
-])('an hour * schedule of minutes never pauses in %s around %s', (zone, from) => {
+])('a schedule with hour * runs every 10 minutes in %s around %s', (zone, from) => {
   const schedule = parseSchedule('*/10 * * * *', zone);
   let at = schedule.nextAfter(Date.parse(from) - 1);
   for (let run = 0; run < 24; run += 1) {

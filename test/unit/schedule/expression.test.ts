@@ -12,7 +12,7 @@ it.each([
   '0 0 29 2 *',
   '0 0 29 2 1#5',
   '0 22-2 * * sat-sun',
-])('%j is a schedule', (expression) => {
+])('%j is a valid schedule', (expression) => {
   expect(validateSchedule(expression)).toBeUndefined();
 });
 
@@ -41,7 +41,7 @@ it.each([
   ['0 0 31 4,6 *', 'matches at least one date'],
   ['0 0 31W 2 *', 'matches at least one date'],
   ['0 0 1 1 1#2', 'matches at least one date'],
-])('%j is none: %s', (expression, fault) => {
+])('%j is rejected: %s', (expression, fault) => {
   expect(validateSchedule(expression)).toMatch(/^must be a cron expression/);
   expect(validateSchedule(expression)).toContain(fault);
 });

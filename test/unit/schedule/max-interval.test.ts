@@ -35,7 +35,7 @@ it.each([
   expect(parseSchedule(expression, zone).maxIntervalSeconds(NOW)).toBe(seconds);
 });
 
-it('is what a walk from run to run finds', () => {
+it('the longest gap equals the longest one that a walk from run to run finds', () => {
   fc.assert(
     fc.property(
       timeFields,

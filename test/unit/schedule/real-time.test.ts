@@ -4,7 +4,7 @@ import { systemClock } from '../../../src/app/clock.ts';
 import { createScheduler } from '../../../src/schedule/scheduler.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 
-it('polls every second of real time, and no more after the stop', async () => {
+it('the scheduler polls every second of real time, and not after it is stopped', async () => {
   const polls: { dueAt: number; at: number }[] = [];
   const scheduler = createScheduler({
     run: (_, { dueAt }) => {

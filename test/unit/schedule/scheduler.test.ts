@@ -16,7 +16,7 @@ import {
 
 const world = useWorld();
 
-describe('at start a project is polled', () => {
+describe('a project at the start of the scheduler', () => {
   const schedule = '*/5 * * * *';
 
   it.each([
@@ -24,7 +24,7 @@ describe('at start a project is polled', () => {
     ['at once if a run came due while the daemon was down', START - 2 * MINUTE, true],
     ['by its schedule if none did', START - 100, false],
     ['by its schedule if its last poll lies in the future', START + DAY, false],
-  ])('%s', async (_, lastPollAt, atOnce) => {
+  ])('is polled %s', async (_, lastPollAt, atOnce) => {
     world.scheduler.set([project('bot', { schedule, lastPollAt })], 0);
     expect(world.polls).toEqual([]);
     world.scheduler.start();
@@ -35,13 +35,13 @@ describe('at start a project is polled', () => {
     expect(world.events).toEqual([]);
   });
 
-  it('at once although its share of the jitter has not passed', () => {
+  it('is polled at once even if its jitter has not passed', () => {
     world.scheduler.set([project('bot', { lastPollAt: undefined })], HOUR);
     world.scheduler.start();
     expect(times(world, 'bot')).toEqual(['10:00:00.250Z']);
   });
 
-  it('by its schedule if only its share of the jitter is still to come', () => {
+  it('is polled by its schedule if only its jitter has not passed', () => {
     const hourly = project('bot', { schedule: '0 * * * *', lastPollAt: START - 10 * MINUTE });
     world.scheduler.set([hourly], HOUR);
     const next = world.scheduler.next('bot') ?? 0;
@@ -52,7 +52,7 @@ describe('at start a project is polled', () => {
   });
 });
 
-describe('while the clock runs as it should', () => {
+describe('the scheduler with a steady clock', () => {
   it('polls each project by its own schedule, on the second', async () => {
     world.scheduler.set([project('a'), project('b', { schedule: '5 * * * * *' })], 0);
     world.scheduler.start();
@@ -62,7 +62,7 @@ describe('while the clock runs as it should', () => {
     expect(world.events).toEqual([]);
   });
 
-  it('tells a poll when it was due and when the next one is', async () => {
+  it('passes each poll its due time and that of the next one', async () => {
     world.scheduler.set([project('bot')], 0);
     world.scheduler.start();
     await pass(10 * SECOND);
@@ -70,7 +70,7 @@ describe('while the clock runs as it should', () => {
     expect(world.polls[0]).toMatchObject({ dueAt: due, nextAt: due + 10 * SECOND });
   });
 
-  it('polls every second without a miss, over midnight and the end of February', async () => {
+  it('polls every second without a miss across midnight and the end of February', async () => {
     vi.setSystemTime('2028-02-29T23:59:00.500Z');
     world.scheduler.set([project('bot', { schedule: '* * * * * *', lastPollAt: Date.now() })], 0);
     world.scheduler.start();
@@ -79,7 +79,7 @@ describe('while the clock runs as it should', () => {
     expect(world.events).toEqual([]);
   });
 
-  it('polls on when autumn begins to repeat an hour', async () => {
+  it('keeps polling when clocks go back and an hour repeats', async () => {
     vi.setSystemTime('2025-10-26T00:58:30Z');
     const schedule = '* * * * *';
     const timezone = 'Europe/Berlin';
@@ -93,7 +93,7 @@ describe('while the clock runs as it should', () => {
 describe('jitter', () => {
   const ids = Array.from({ length: 200 }, (_, index) => `project-${index}`);
 
-  it('is the same for a project after a restart, and within the spread', () => {
+  it('is the same for a project after a restart, and evenly spread', () => {
     const other = world.create();
     const projects = ids.map((id) => project(id));
     for (const each of [world.scheduler, other]) each.set(projects, 10 * SECOND);
@@ -117,7 +117,7 @@ describe('jitter', () => {
     expect(world.polls.length).toBeGreaterThanOrEqual(3);
   });
 
-  it('longer than the interval keeps the rhythm', async () => {
+  it('longer than the interval skips no run', async () => {
     world.scheduler.set([project('bot')], HOUR);
     world.scheduler.start();
     await pass(2 * MINUTE);
@@ -127,7 +127,7 @@ describe('jitter', () => {
 });
 
 describe('a poll that still runs', () => {
-  it('makes each tick of its project be skipped and counted once, and no other one', async () => {
+  it('causes each tick of its own project to be skipped and counted as overlapped once', async () => {
     world.slow = true;
     world.scheduler.set([project('a'), project('b')], 0);
     world.scheduler.start();
@@ -144,7 +144,7 @@ describe('a poll that still runs', () => {
     expect(times(world, 'a')).toEqual(['10:00:10.000Z', '10:00:40.000Z']);
   });
 
-  it('is waited for after the stop, and no other one starts', async () => {
+  it('is waited for after a stop, and no other one starts', async () => {
     world.slow = true;
     world.scheduler.set([project('a'), project('b', { schedule: '15 * * * * *' })], 900);
     world.scheduler.start();
@@ -160,13 +160,13 @@ describe('a poll that still runs', () => {
     expect(world.polls.length).toBe(1);
   });
 
-  it('is not waited for if there is none', async () => {
+  it('does not delay idle if there is none', async () => {
     world.scheduler.set([project('a')], 0);
     world.scheduler.start();
     await expect(world.scheduler.idle()).resolves.toBeUndefined();
   });
 
-  it('that throws is told of and stops nothing', async () => {
+  it('that throws is reported to onError and stops no later poll', async () => {
     const broken = world.create({
       run: () => {
         throw new Error('broken');
@@ -180,7 +180,7 @@ describe('a poll that still runs', () => {
   });
 });
 
-describe('other projects', () => {
+describe('a new set of projects', () => {
   beforeEach(async () => {
     world.slow = true;
     world.scheduler.set([project('kept'), project('changed'), project('removed')], 0);
@@ -194,20 +194,20 @@ describe('other projects', () => {
     world.scheduler.set([project('kept'), changed, added], 0);
   }
 
-  it('are polled at once when they are added, even if the store knows them', () => {
+  it('polls an added project at once, even if it was polled just before', () => {
     change();
     expect(world.polls.slice(3).map(({ id }) => id)).toEqual(['added']);
     expect(world.scheduler.next('added')).toBe(Date.parse('2025-11-21T10:00:20Z'));
   });
 
-  it('keep their due time and their poll when they stay as they are', async () => {
+  it('keeps the due time and the running poll of an unchanged project', async () => {
     change();
     expect(world.scheduler.next('kept')).toBe(Date.parse('2025-11-21T10:00:20Z'));
     await pass(6 * SECOND);
     expect(overlapped(world, 'kept')).toBe(1);
   });
 
-  it('follow their new schedule when it changes', async () => {
+  it('applies the new schedule of a changed project', async () => {
     world.polls.find(({ id }) => id === 'changed')?.finish();
     await pass(1);
     change();
@@ -216,7 +216,7 @@ describe('other projects', () => {
     expect(times(world, 'changed')).toEqual(['10:00:10.000Z', '10:00:17.000Z']);
   });
 
-  it('are polled no more when they are removed, and their poll is still waited for', async () => {
+  it('stops polling a removed project, and idle still waits for its running poll', async () => {
     change();
     await pass(MINUTE);
     expect(times(world, 'removed').length).toBe(1);
@@ -235,7 +235,7 @@ describe('other projects', () => {
     await waiting;
   });
 
-  it('are polled no more although their share of a second had begun', async () => {
+  it('cancels the poll of a removed project that is due in less than a second', async () => {
     world.slow = false;
     world.scheduler.set([project('jittery')], 900);
     await pass(5 * SECOND + 751);
@@ -247,7 +247,7 @@ describe('other projects', () => {
     expect(times(world, 'jittery')).toEqual(['10:00:14.250Z']);
   });
 
-  it('stay as they are when a schedule among the new ones is not valid', () => {
+  it('is rejected as a whole if one of its schedules is invalid', () => {
     const bad = project('bad', { schedule: '61 * * * *' });
     expect(() => world.scheduler.set([project('added'), bad], 0)).toThrow(RangeError);
     expect(world.scheduler.schedule('added')).toBeUndefined();
@@ -255,7 +255,7 @@ describe('other projects', () => {
     expect(world.polls.length).toBe(3);
   });
 
-  it('never run twice at a time, although they were removed and added again', async () => {
+  it('starts no second poll of a project that was removed and added again while its poll runs', async () => {
     world.scheduler.set([], 0);
     world.scheduler.set([project('removed')], 0);
     await pass(SECOND);
@@ -263,7 +263,7 @@ describe('other projects', () => {
     expect(overlapped(world, 'removed')).toBe(1);
   });
 
-  it('take up another jitter', async () => {
+  it('applies a new jitter', async () => {
     world.slow = false;
     for (const poll of world.polls) poll.finish();
     world.scheduler.set([project('kept')], 900);
@@ -276,7 +276,7 @@ describe('other projects', () => {
 });
 
 describe('the due time', () => {
-  it('is shown with the longest interval of each project', () => {
+  it('is returned with the longest interval of each project', () => {
     world.scheduler.set([project('a'), project('b', { schedule: '0 9 * * 1-5' })], 0);
     expect(world.scheduler.schedule('a')).toEqual({
       nextPollAt: Date.parse('2025-11-21T10:00:10Z'),
@@ -290,7 +290,7 @@ describe('the due time', () => {
     expect(world.scheduler.next('nobody')).toBeUndefined();
   });
 
-  it('stays in the past when the tick that should have come has not', async () => {
+  it('stays in the past if its tick did not happen', async () => {
     world.scheduler.set([project('bot')], 0);
     world.scheduler.start();
     world.scheduler.stop();
@@ -299,10 +299,10 @@ describe('the due time', () => {
   });
 });
 
-describe('a project that rests', () => {
+describe('a project owned by another worker', () => {
   const polled = (at: number) => project('bot', { lastPollAt: at });
 
-  it('is known with its schedule, and never due', async () => {
+  it('has a schedule but is never polled', async () => {
     world.scheduler.set(
       [{ ...project('bot', { lastPollAt: undefined }), isOwnedElsewhere: true }],
       0,
@@ -322,7 +322,7 @@ describe('a project that rests', () => {
     ['by its schedule if it missed none', START + 20 * SECOND, 0],
     ['by its schedule if a clock slightly ahead polled it just now', START + 30 * SECOND, 0],
     ['at once if a clock that is hours ahead polled it last', START + 3 * HOUR, 1],
-  ])('is polled, when its rest is over, %s', async (_, lastPollAt, polls) => {
+  ])('is polled, once this worker owns it, %s', async (_, lastPollAt, polls) => {
     world.scheduler.set([{ ...polled(START), isOwnedElsewhere: true }], 0);
     world.scheduler.start();
     await pass(29.7 * SECOND);
@@ -333,7 +333,7 @@ describe('a project that rests', () => {
     expect(world.polls.length).toBe(isAhead ? 0 : polls + 1);
   });
 
-  it('is polled, when it is updated alone, as if all were set', async () => {
+  it('can be taken over and given back with update, with the jitter of the last set', async () => {
     const others = [project('other'), polled(START)];
     world.scheduler.set(
       others.map((each) => ({ ...each, isOwnedElsewhere: true })),
@@ -354,7 +354,7 @@ describe('a project that rests', () => {
     expect(times(world, 'other')).toEqual([]);
   });
 
-  it('is not updated with others of which one has no valid schedule', async () => {
+  it('is not taken over by an update in which another project has an invalid schedule', async () => {
     world.scheduler.set([{ ...polled(START), isOwnedElsewhere: true }], 0);
     world.scheduler.start();
     const bad = project('bad', { schedule: '61 * * * *' });
@@ -363,7 +363,7 @@ describe('a project that rests', () => {
     expect(world.polls).toEqual([]);
   });
 
-  it('leaves the others alone', async () => {
+  it('does not change the ticks of other projects', async () => {
     const rhythm = [project('other'), polled(START)];
     world.scheduler.set(rhythm, 0);
     world.scheduler.start();
@@ -377,7 +377,7 @@ describe('a project that rests', () => {
   });
 });
 
-it('asks before each run whether it may, even where what it asks sets the projects anew', async () => {
+it('the scheduler calls mayRun before each run, even if mayRun sets new projects', async () => {
   let may = true;
   const scheduler = world.create({
     mayRun: (id) => {

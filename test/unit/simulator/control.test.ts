@@ -20,8 +20,8 @@ async function steered() {
   return { ...simulation, control, lines };
 }
 
-describe('From another process', () => {
-  it('prompts are made, moved and removed, and the moves are told', async () => {
+describe('The control API', () => {
+  it('adds, changes and removes prompts, and returns these moves', async () => {
     const { control, lines, getJson } = await steered();
     const errorInfo = { error_id: 'E', error_msg: 'broken' };
 
@@ -41,7 +41,7 @@ describe('From another process', () => {
     expect(await lines('moves?since=2')).toMatchObject([{ seq: 3 }]);
   });
 
-  it('the journal is read', async () => {
+  it('returns the journal, all of it or after a sequence number', async () => {
     const { get, lines, journal } = await steered();
     await get(PROMPTS);
     await get(PROMPTS);
@@ -51,7 +51,7 @@ describe('From another process', () => {
     expect(await lines('journal?since=1')).toHaveLength(1);
   });
 
-  it('faults are replaced, by text or by rules', async () => {
+  it('replaces the faults, by text or by rules', async () => {
     const { control, get } = await steered();
 
     await control('POST', 'faults', 'status=500');
@@ -64,7 +64,7 @@ describe('From another process', () => {
     expect((await get(PROMPTS)).status).toBe(200);
   });
 
-  it('keys are replaced and revoked', async () => {
+  it('replaces and revokes keys', async () => {
     const { control, keys, get } = await steered();
 
     await control('POST', 'keys', { set: 'the-next-key' });
@@ -92,7 +92,7 @@ describe('From another process', () => {
     ['POST', 'faults', ['hang'], 'Expected a JSON object.'],
     ['GET', 'moves?since=abc', undefined, 'Expected \\"since\\" to be a whole number.'],
     ['GET', 'journal?since=-1', undefined, 'Expected \\"since\\" to be a whole number.'],
-  ])('%s %s with %j is refused', async (method, path, body, message) => {
+  ])('answers 400 to %s %s with the body %j', async (method, path, body, message) => {
     const { control } = await steered();
 
     const answer = await control(method, path, body);
@@ -101,7 +101,7 @@ describe('From another process', () => {
     expect(answer.text).toContain(message);
   });
 
-  it('what is unknown is not found', async () => {
+  it('answers 404 to an unknown path or method', async () => {
     const { control } = await steered();
 
     expect((await control('GET', 'nothing')).status).toBe(404);
@@ -113,9 +113,12 @@ const outside = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])
   .find((address) => !address.internal && address.family === 'IPv4');
 
-it.runIf(outside)('From another machine nothing is steered', async () => {
-  const { url } = await simulate({ host: '0.0.0.0' });
-  const address = url.replace('0.0.0.0', outside?.address ?? '');
+it.runIf(outside)(
+  'The control API answers 403 to a request from a non-loopback address',
+  async () => {
+    const { url } = await simulate({ host: '0.0.0.0' });
+    const address = url.replace('0.0.0.0', outside?.address ?? '');
 
-  expect((await fetch(`${address}/_simulator/moves`)).status).toBe(403);
-});
+    expect((await fetch(`${address}/_simulator/moves`)).status).toBe(403);
+  },
+);

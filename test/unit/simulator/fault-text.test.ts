@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { faultSyntax, parseFaults } from '../../../src/simulator/faults/fault-text.ts';
 import type { Fault } from '../../../src/simulator/faults/fault.ts';
 
-describe('A text of faults', () => {
+describe('parseFaults', () => {
   it.each<[string, number, Fault]>([
     ['status=500:0.05', 0.05, { kind: 'status', code: 500, retryAfter: undefined }],
     ['status=503/120', 1, { kind: 'status', code: 503, retryAfter: '120' }],
@@ -33,22 +33,22 @@ describe('A text of faults', () => {
     ['content-type', 1, { kind: 'content-type', value: 'text/html' }],
     ['items=duplicate', 1, { kind: 'items', variant: 'duplicate' }],
     ['echo=redirect', 1, { kind: 'echo', where: 'redirect' }],
-  ])('%s', (text, probability, fault) => {
+  ])('parses %s', (text, probability, fault) => {
     expect(parseFaults(text)).toEqual([{ fault, probability }]);
   });
 
-  it('is a list, with white space around its entries', () => {
+  it('parses a list with white space around its entries', () => {
     expect(parseFaults(' hang:0.1 , delay=10ms ')).toEqual([
       { fault: { kind: 'hang' }, probability: 0.1 },
       { fault: { kind: 'delay', ms: 10 }, probability: 1 },
     ]);
   });
 
-  it('may be empty', () => {
+  it('returns no faults for an empty text', () => {
     expect(parseFaults('')).toEqual([]);
   });
 
-  it('all is a mixture that lets most requests pass', () => {
+  it('expands "all" to a mixture that lets most requests succeed', () => {
     const rules = parseFaults('all,delay=5s:0.1');
     const harmless = new Set(['delay', 'compression', 'content-type', 'drip']);
     const harmful = rules.filter(({ fault }) => !harmless.has(fault.kind));
@@ -74,12 +74,12 @@ describe('A text of faults', () => {
     ['items=toString', /expected items=no-id\|/],
     ['garbage=constructor', /expected garbage\[=text\|/],
     ['redirect=http://x/\r\nSet-Cookie', /expected redirect\[=URL\]/],
-  ])('%j is an error that says what would be right', (text, message) => {
+  ])('rejects %j with an error that shows the correct syntax', (text, message) => {
     expect(() => parseFaults(text)).toThrow(message);
   });
 });
 
-it('The syntax names every kind once', () => {
+it('faultSyntax returns kinds with a required, an optional and no argument, and "all"', () => {
   expect(faultSyntax()).toContain('status=CODE[/RETRY_AFTER]');
   expect(faultSyntax()).toContain('hang');
   expect(faultSyntax()).toContain('truncate[=BYTES]');

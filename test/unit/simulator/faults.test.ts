@@ -30,14 +30,14 @@ async function raw(url: string, enough = Infinity): Promise<string> {
   return received;
 }
 
-describe('A status code', () => {
+describe('A status fault', () => {
   it.each([
     ['status=500', 500, '{"detail":"Internal Server Error"}'],
     ['status=418', 418, `{"detail":"I'm a Teapot"}`],
     ['status=204', 204, ''],
     ['status=304', 304, ''],
     ['status=302', 302, ''],
-  ])('%s', async (text, status, body) => {
+  ])('of %s answers with that status and the default body', async (text, status, body) => {
     const { get } = await withFaults(text);
 
     const answer = await get(PROMPTS);
@@ -46,7 +46,7 @@ describe('A status code', () => {
     expect(answer.body.toString()).toBe(body);
   });
 
-  it('422 has the validation body', async () => {
+  it('of 422 answers with a validation body', async () => {
     const { getJson } = await withFaults('status=422');
 
     expect(await getJson(PROMPTS)).toEqual({
@@ -54,7 +54,7 @@ describe('A status code', () => {
     });
   });
 
-  it('of 2xx keeps the body', async () => {
+  it('of 206 keeps the body of the listing', async () => {
     const { get } = await withFaults('status=206');
 
     const answer = await get(PROMPTS);
@@ -63,7 +63,7 @@ describe('A status code', () => {
     expect(JSON.parse(answer.body.toString())).toHaveLength(5);
   });
 
-  it('may come with Retry-After, or with a body of its own', async () => {
+  it('can set Retry-After or a custom body', async () => {
     const { faults, get } = await withFaults('status=429/17');
     expect((await get(PROMPTS)).headers['retry-after']).toBe('17');
 
@@ -72,9 +72,9 @@ describe('A status code', () => {
   });
 });
 
-describe('A connection that breaks', () => {
+describe('A connection fault', () => {
   it.each(['reset=before', 'reset=headers', 'reset=body', 'truncate', 'truncate=0'])(
-    'by %s is an error to the client',
+    'of %s causes a connection error in the client',
     async (text) => {
       const { get } = await withFaults(text);
 
@@ -84,13 +84,13 @@ describe('A connection that breaks', () => {
     },
   );
 
-  it('before anything was sent sends nothing', async () => {
+  it('of reset=before sends no bytes', async () => {
     const { url } = await withFaults('reset=before');
 
     expect(await raw(url)).toBe('');
   });
 
-  it('ends a body of known length after so many bytes', async () => {
+  it('of truncate=10 ends a body with a Content-Length after 10 bytes', async () => {
     const { url } = await withFaults('truncate=10');
 
     const [head = '', body = ''] = (await raw(url)).split('\r\n\r\n');
@@ -99,7 +99,7 @@ describe('A connection that breaks', () => {
     expect(body).toHaveLength(10);
   });
 
-  it('never lets all of a body through, however short that is', async () => {
+  it('of truncate=100000 withholds the last byte of a shorter body', async () => {
     const { url } = await withFaults('truncate=100000');
 
     const [head = '', body = ''] = (await raw(url)).split('\r\n\r\n');
@@ -107,7 +107,7 @@ describe('A connection that breaks', () => {
     expect(head).toContain(`content-length: ${body.length + 1}`);
   });
 
-  it('ends a chunked body without its last chunk', async () => {
+  it('of truncate-chunked=10 ends a chunked body without its last chunk', async () => {
     const { url } = await withFaults('truncate-chunked=10');
 
     const received = await raw(url);
@@ -117,8 +117,8 @@ describe('A connection that breaks', () => {
   });
 });
 
-describe('Slowness', () => {
-  it('delays an answer as it was when it was asked for', async () => {
+describe('A slowness fault', () => {
+  it('of delay=500ms answers with the state at the time of the request', async () => {
     const { world, requests, getJson } = await withFaults('delay=500ms');
     const id = world.addPrompt('checkout-bot', { status: 'RUNNING' });
 
@@ -129,7 +129,7 @@ describe('Slowness', () => {
     expect(await pending).toContainEqual(expect.objectContaining({ id, status: 'RUNNING' }));
   });
 
-  it('hangs until the client gives up', async () => {
+  it('of hang sends no response until the client disconnects', async () => {
     const { url, requests } = await withFaults('hang');
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     socket.write(`GET ${PROMPTS} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${KEY}\r\n\r\n`);
@@ -141,15 +141,18 @@ describe('Slowness', () => {
     expect(requests.last?.status).toBeUndefined();
   });
 
-  it.each(['drip=20000', 'drip-headers=20000'])('%s sends all, in small pieces', async (text) => {
-    const { get } = await withFaults(text);
+  it.each(['drip=20000', 'drip-headers=20000'])(
+    'of %s still sends the complete body',
+    async (text) => {
+      const { get } = await withFaults(text);
 
-    const answer = await get(PROMPTS);
+      const answer = await get(PROMPTS);
 
-    expect(JSON.parse(answer.body.toString())).toHaveLength(5);
-  });
+      expect(JSON.parse(answer.body.toString())).toHaveLength(5);
+    },
+  );
 
-  it('lets headers drip', async () => {
+  it('of drip-headers=60 sends the headers in small pieces', async () => {
     const { url } = await withFaults('drip-headers=60');
 
     const received = await raw(url, 9);
@@ -159,7 +162,7 @@ describe('Slowness', () => {
   });
 });
 
-describe('A body that is no listing', () => {
+describe('A body fault', () => {
   it.each([
     ['text', (body: Buffer) => expect(() => JSON.parse(body.toString())).toThrow('JSON')],
     ['html', (body: Buffer) => expect(body.toString()).toContain('<!doctype html>')],
@@ -169,7 +172,7 @@ describe('A body that is no listing', () => {
     ['null', (body: Buffer) => expect(JSON.parse(body.toString())).toBeNull()],
     ['empty', (body: Buffer) => expect(body).toHaveLength(0)],
     ['twice', (body: Buffer) => expect(() => JSON.parse(body.toString())).toThrow('JSON')],
-  ])('%s', async (variant, check) => {
+  ])('of garbage=%s answers 200 with a body that is not a listing', async (variant, check) => {
     const { get } = await withFaults(`garbage=${variant}`);
 
     const answer = await get(PROMPTS);
@@ -181,7 +184,7 @@ describe('A body that is no listing', () => {
   it.each([
     ['oversize=3MiB', String(3 * 1024 * 1024)],
     ['oversize-chunked=3MiB', undefined],
-  ])('%s is of that size', async (text, contentLength) => {
+  ])('of %s sends a body of that size', async (text, contentLength) => {
     const { get } = await withFaults(text);
 
     const answer = await get(PROMPTS);
@@ -190,7 +193,7 @@ describe('A body that is no listing', () => {
     expect(answer.body).toHaveLength(3 * 1024 * 1024);
   });
 
-  it('may be a bomb', async () => {
+  it('of bomb=40MiB sends less than 100 kB of gzip that decompress to at least 40 MiB', async () => {
     const { get } = await withFaults('bomb=40MiB');
 
     const answer = await get(PROMPTS);
@@ -201,30 +204,33 @@ describe('A body that is no listing', () => {
   });
 });
 
-describe('A compressed body', () => {
+describe('A compression fault', () => {
   it.each([
     ['gzip', 'gzip', gunzipSync],
     ['br', 'br', brotliDecompressSync],
     ['zstd', 'zstd', zstdDecompressSync],
     ['deflate', 'deflate', inflateSync],
     ['deflate-raw', 'deflate', inflateRawSync],
-  ])('%s is sent unasked, and may be broken', async (coding, encoding, decompress) => {
-    const { faults, get } = await withFaults(coding);
-    const good = await get(PROMPTS);
+  ])(
+    'of %s compresses the body without Accept-Encoding; with broken= it cannot be decompressed',
+    async (coding, encoding, decompress) => {
+      const { faults, get } = await withFaults(coding);
+      const good = await get(PROMPTS);
 
-    faults.set(parseFaults(`broken=${coding}`));
-    const broken = await get(PROMPTS);
+      faults.set(parseFaults(`broken=${coding}`));
+      const broken = await get(PROMPTS);
 
-    expect([good, broken].map((answer) => answer.headers['content-encoding'])).toEqual([
-      encoding,
-      encoding,
-    ]);
-    expect(JSON.parse(decompress(good.body).toString())).toHaveLength(5);
-    expect(() => decompress(broken.body)).toThrow(/unexpected end|Decompression failed/);
-  });
+      expect([good, broken].map((answer) => answer.headers['content-encoding'])).toEqual([
+        encoding,
+        encoding,
+      ]);
+      expect(JSON.parse(decompress(good.body).toString())).toHaveLength(5);
+      expect(() => decompress(broken.body)).toThrow(/unexpected end|Decompression failed/);
+    },
+  );
 });
 
-describe('Items', () => {
+describe('An items fault', () => {
   it.each([
     ['no-id', [undefined, 'PENDING']],
     ['numeric-id', [42, 'PENDING']],
@@ -240,7 +246,7 @@ describe('Items', () => {
     ['odd-fields', ['first', 'PENDING']],
     ['not-an-object', [undefined, undefined], [undefined, undefined]],
     ['none-usable', [undefined, 'RUNNING']],
-  ])('can be damaged: %s', async (variant, ...expected) => {
+  ])('sends a damaged listing: %s', async (variant, ...expected) => {
     const world = stillWorld({ promptsPerProject: 0 });
     world.addPrompt('checkout-bot', { id: 'first' });
     const { getJson } = await simulate({ world, faults: parseFaults(`items=${variant}`) });
@@ -250,13 +256,13 @@ describe('Items', () => {
     expect(items.map((item) => [item?.id, item?.status])).toEqual(expected);
   });
 
-  it('can have keys that poison a careless reader', async () => {
+  it('of prototype-keys sends an item with a __proto__ field', async () => {
     const { get } = await withFaults('items=prototype-keys');
 
     expect((await get(PROMPTS)).body.toString()).toContain('"__proto__":{"id":"polluted"');
   });
 
-  it('of an empty listing cannot be damaged', async () => {
+  it('leaves an empty listing unchanged', async () => {
     const world = stillWorld({ promptsPerProject: 0 });
     const { getJson } = await simulate({ world, faults: parseFaults('items=no-id') });
 
@@ -264,14 +270,14 @@ describe('Items', () => {
   });
 });
 
-describe('The key of the request', () => {
+describe('An echo fault', () => {
   it.each([
     ['header', 200],
     ['error', 500],
     ['validation', 422],
     ['redirect', 307],
     ['item', 200],
-  ])('comes back in: %s', async (where, status) => {
+  ])('of echo=%s returns the API key of the request', async (where, status) => {
     const { get } = await withFaults(`echo=${where}`);
 
     const answer = await get(PROMPTS);
@@ -280,7 +286,7 @@ describe('The key of the request', () => {
     expect(JSON.stringify(answer.headers) + answer.body.toString()).toContain(KEY);
   });
 
-  it('comes back in an error_info', async () => {
+  it('of echo=item returns the API key in the error_info of a prompt', async () => {
     const { world, getJson } = await withFaults('echo=item');
 
     const prompt = await getJson(`/v2/prompts/${world.addPrompt('checkout-bot')}/`);
@@ -289,7 +295,7 @@ describe('The key of the request', () => {
   });
 });
 
-it('A redirect points where it was told to', async () => {
+it('A redirect fault answers 307 with the given location', async () => {
   const { get } = await withFaults('redirect=http://127.0.0.1:9/steal');
 
   const answer = await get(PROMPTS);
@@ -298,7 +304,7 @@ it('A redirect points where it was told to', async () => {
   expect(answer.headers['location']).toBe('http://127.0.0.1:9/steal');
 });
 
-it('A wrong content type changes nothing else', async () => {
+it('A content-type fault changes the Content-Type header and leaves the body intact', async () => {
   const { get } = await withFaults('content-type=text/plain');
 
   const answer = await get(PROMPTS);
@@ -307,10 +313,10 @@ it('A wrong content type changes nothing else', async () => {
   expect(JSON.parse(answer.body.toString())).toHaveLength(5);
 });
 
-describe('A rule', () => {
+describe('A fault rule', () => {
   const fault = { kind: 'status', code: 500 } as const;
 
-  it('strikes only the project and endpoint that it names', async () => {
+  it('applies only to the project and endpoint that it names', async () => {
     const { world, faults, get } = await simulate();
     faults.add({ fault, project: 'checkout-bot', endpoint: 'get_prompt' });
     const paths = [
@@ -325,7 +331,7 @@ describe('A rule', () => {
     expect(statuses).toEqual([200, 500, 200]);
   });
 
-  it('strikes so often as it says', async () => {
+  it('applies to as many requests as its count', async () => {
     const { faults, get } = await simulate();
     faults.add({ fault, count: 2 });
 
@@ -335,7 +341,7 @@ describe('A rule', () => {
     expect(statuses).toEqual([500, 500, 200, 200]);
   });
 
-  it('strikes by chance, the same with the same seed', async () => {
+  it('applies at random, and to the same requests with the same seed', async () => {
     const runs = [];
     for (const faultSeed of [5, 5, 6]) {
       const { get } = await simulate({ faultSeed, faults: [{ fault, probability: 0.5 }] });
@@ -349,7 +355,7 @@ describe('A rule', () => {
     expect(runs[2]).not.toEqual(runs[0]);
   });
 
-  it('meets rules of other stages in the same answer, the first of each stage', async () => {
+  it('is combined with rules of other stages; of each stage only the first applies', async () => {
     const { get } = await withFaults('gzip,br,items=unknown-status,status=500,delay=1ms');
 
     const answer = await get(PROMPTS);
@@ -358,7 +364,7 @@ describe('A rule', () => {
     expect(gunzipSync(answer.body).toString()).toContain('PAUSED');
   });
 
-  it('can be taken back', async () => {
+  it('no longer applies after clear()', async () => {
     const { faults, get } = await withFaults('status=500');
 
     faults.clear();

@@ -14,7 +14,7 @@ function journaling(faults = '') {
 }
 
 describe('The journal', () => {
-  it('has each listing that was served, with what its body said and when', async () => {
+  it('records each served listing with its items and times', async () => {
     const before = Date.now();
     const { world, journal, getJson } = await journaling();
 
@@ -35,7 +35,7 @@ describe('The journal', () => {
     }
   });
 
-  it('has a 304 as the listing that it stands for', async () => {
+  it('records a 304 with the items of the unchanged listing', async () => {
     const { journal, get } = await journaling();
     const tag = String((await get(PROMPTS)).headers['etag']);
 
@@ -46,7 +46,7 @@ describe('The journal', () => {
   });
 
   it.each(['truncate', 'reset=headers', 'reset=body'])(
-    'has no 304 that was spoilt by %s, and its client gets none',
+    'omits a 304 that is broken by %s, and the client gets a connection error',
     async (text) => {
       const { faults, journal, get } = await journaling();
       const tag = String((await get(PROMPTS)).headers['etag']);
@@ -60,7 +60,7 @@ describe('The journal', () => {
     },
   );
 
-  it('has an untrue 304 as what the client had last', async () => {
+  it('records a false 304 with the items that were served last', async () => {
     const { world, faults, journal, get } = await journaling();
     const tag = String((await get(PROMPTS)).headers['etag']);
     world.setStatus('checkout-bot', 'only', 'RUNNING');
@@ -84,7 +84,7 @@ describe('The journal', () => {
     'content-type',
     'echo=header',
     'status=200',
-  ])('has a listing that arrives in spite of %s', async (text) => {
+  ])('records a listing that arrives despite %s', async (text) => {
     const { journal, get } = await journaling(text);
 
     await get(PROMPTS);
@@ -104,7 +104,7 @@ describe('The journal', () => {
         ['only', 'PENDING'],
       ],
     ],
-  ])('says of %s what was served, not what is true', async (text, items) => {
+  ])('records for %s the items that were served, not the true ones', async (text, items) => {
     const { journal, get } = await journaling(text);
 
     await get(PROMPTS);
@@ -131,7 +131,7 @@ describe('The journal', () => {
     'broken=gzip',
     'broken=br',
     'echo=error',
-  ])('has no listing that was spoilt by %s', async (text) => {
+  ])('omits a listing that is spoiled by %s', async (text) => {
     const { faults, journal, get } = await journaling(text);
     await get(PROMPTS).catch(() => undefined);
 
@@ -142,7 +142,7 @@ describe('The journal', () => {
     expect(journal[0]?.kind).toBe('dataset');
   });
 
-  it('has no listing whose client went away too early', async () => {
+  it('omits a listing whose client disconnected before its end', async () => {
     const world = stillWorld({ promptsPerProject: 20_000 });
     const { url, requests, journal } = await simulate({ world, journal: true });
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
@@ -155,7 +155,7 @@ describe('The journal', () => {
     expect(journal).toEqual([]);
   });
 
-  it('has neither errors nor single prompts', async () => {
+  it('omits errors and single prompts', async () => {
     const { journal, get } = await journaling();
 
     await get('/v2/prompts/only/');
@@ -166,7 +166,7 @@ describe('The journal', () => {
     await expect.poll(() => journal, PATIENCE).toHaveLength(1);
   });
 
-  it('goes to a function instead', async () => {
+  it('passes entries to a function instead of keeping them', async () => {
     const entries: JournalEntry[] = [];
     const { journal, get } = await simulate({ journal: (entry) => entries.push(entry) });
 

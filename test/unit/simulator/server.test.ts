@@ -9,7 +9,7 @@ import { KEY, PROMPTS, simulate } from './simulation.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 
 describe('A simulator', () => {
-  it('needs nothing but a world', async () => {
+  it('serves the default projects with the default key when given only a world', async () => {
     const simulator = await startSimulator({ world: new World({ now: () => Date.now() }) });
 
     const statuses = [];
@@ -22,13 +22,13 @@ describe('A simulator', () => {
     expect(statuses).toEqual([200, 200, 200]);
   });
 
-  it('moves its world by itself when given a pace', async () => {
+  it('changes the world by itself when tickMs is set', async () => {
     const { world } = await simulate({ tickMs: 5 });
 
     await expect.poll(() => world.moves().length, PATIENCE).toBeGreaterThan(3);
   });
 
-  it('stands still without one', async () => {
+  it('does not change the world without tickMs', async () => {
     const { world, get } = await simulate();
 
     await get(PROMPTS);
@@ -36,7 +36,7 @@ describe('A simulator', () => {
     expect(world.moves()).toEqual([]);
   });
 
-  it('says that its port is taken', async () => {
+  it('rejects with EADDRINUSE when its port is taken', async () => {
     const { url } = await simulate();
 
     await expect(simulate({ port: Number(new URL(url).port) })).rejects.toMatchObject({
@@ -45,7 +45,7 @@ describe('A simulator', () => {
   });
 
   it.each(['hang', 'delay=1h', 'drip=1', 'drip-headers=1'])(
-    'closes at once in the middle of %s',
+    'closes all connections at once during %s',
     async (text) => {
       const world = new World({ now: () => Date.now() });
       const simulator = await startSimulator({ world, keys: KEY, faults: parseFaults(text) });

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { DATASETS, KEY, PROMPTS, simulate, stillWorld } from './simulation.ts';
 
 describe('A listing of prompts', () => {
-  it('has each prompt with the fields of the list', async () => {
+  it('has each prompt, with no fields other than those of a listing', async () => {
     const { world, getJson } = await simulate();
     const [prompt] = world.prompts('checkout-bot')?.values() ?? [];
 
@@ -19,7 +19,7 @@ describe('A listing of prompts', () => {
     }
   });
 
-  it('shows a move at once', async () => {
+  it('shows a status change at once', async () => {
     const { world, getJson } = await simulate();
     const id = world.addPrompt('checkout-bot');
     await getJson(PROMPTS);
@@ -38,7 +38,7 @@ describe('A listing of prompts', () => {
   });
 });
 
-it('A listing of datasets has size and manifest, and a status only where there is one', async () => {
+it('A listing of datasets has size and manifest, and a status only for datasets that have one', async () => {
   const { getJson } = await simulate();
 
   const items = (await getJson(DATASETS)) as Record<string, unknown>[];
@@ -77,7 +77,7 @@ describe('A single prompt', () => {
   });
 });
 
-describe('The service refuses', () => {
+describe('The service', () => {
   it.each([
     ['no key', PROMPTS, '', 401, { detail: 'API key is missing' }],
     ['a wrong key', PROMPTS, 'wrong', 401, { detail: 'API key is not valid' }],
@@ -86,7 +86,7 @@ describe('The service refuses', () => {
     ['an unknown prompt', '/v2/prompts/none/', 'key-of-checkout', 404, { detail: 'Not Found' }],
     ['an unknown path', '/v2/experiments/', 'key-of-checkout', 404, { detail: 'Not Found' }],
     ['an empty id', '/v2/projects//prompts/', 'key-of-checkout', 404, { detail: 'Not Found' }],
-  ])('%s', async (_, path, key, status, body) => {
+  ])('rejects %s', async (_, path, key, status, body) => {
     const keys = { 'checkout-bot': 'key-of-checkout', 'search-ranking': 'key-of-search' };
     const { get } = await simulate({ keys });
 
@@ -101,7 +101,7 @@ describe('The service refuses', () => {
     ['with a control character', 'a%00b', 'string_pattern_mismatch'],
     ['with a broken escape', '%zz', 'value_error'],
     ['that is not UTF-8', '%ff', 'value_error'],
-  ])('an id %s with the validation body', async (_, id, type) => {
+  ])('rejects an id %s with 422 and the validation body', async (_, id, type) => {
     const { get } = await simulate();
 
     const ofProject = await get(`/v2/projects/${id}/datasets/`);
@@ -116,14 +116,14 @@ describe('The service refuses', () => {
     });
   });
 
-  it('a prompt of a project that the key is not for', async () => {
+  it('answers 403 for a prompt of a project that the key is not for', async () => {
     const { world, get } = await simulate({ keys: { 'checkout-bot': KEY } });
     const id = world.addPrompt('search-ranking');
 
     expect((await get(`/v2/prompts/${id}/`)).status).toBe(403);
   });
 
-  it('other methods than GET', async () => {
+  it('answers 405 to methods other than GET', async () => {
     const { url } = await simulate();
 
     const answer = await request(url + PROMPTS, { method: 'POST', headers: { 'x-api-key': KEY } });
@@ -134,7 +134,7 @@ describe('The service refuses', () => {
   });
 });
 
-it('A path without its slash is redirected to the one with it', async () => {
+it('A path without the trailing slash is redirected to the one with it', async () => {
   const { url, get } = await simulate();
 
   const answer = await get(`${PROMPTS.slice(0, -1)}?page=2`);
@@ -159,7 +159,7 @@ describe('Keys', () => {
 
 describe('A conditional request', () => {
   it.each(['strong', 'weak'] as const)(
-    'to a %s ETag is answered 304 until something moves',
+    'with a %s ETag is answered with 304 until a prompt changes',
     async (etag) => {
       const { world, get } = await simulate({ etag });
       const id = world.addPrompt('checkout-bot');
@@ -192,7 +192,7 @@ describe('Compression', () => {
   it.each([
     ['gzip, br', 'gzip', gunzipSync],
     ['gzip;q=0, zstd;q=0.5', 'zstd', zstdDecompressSync],
-  ])('answers Accept-Encoding "%s" in %s', async (accepted, coding, decompress) => {
+  ])('for Accept-Encoding "%s" is %s', async (accepted, coding, decompress) => {
     const { get } = await simulate({ compression: true });
 
     const answer = await get(PROMPTS, { 'accept-encoding': accepted });
@@ -201,7 +201,7 @@ describe('Compression', () => {
     expect(JSON.parse(decompress(answer.body).toString())).toHaveLength(5);
   });
 
-  it('comes after damage to the items', async () => {
+  it('is applied to a listing with an items fault', async () => {
     const { get } = await simulate({ compression: true, faults: parseFaults('items=no-id') });
 
     const answer = await get(PROMPTS, { 'accept-encoding': 'gzip' });
@@ -210,7 +210,7 @@ describe('Compression', () => {
     expect(JSON.parse(gunzipSync(answer.body).toString())).toBeInstanceOf(Array);
   });
 
-  it('is left alone when nothing known is accepted, and when it is switched off', async () => {
+  it('is not applied when no known coding is accepted, or when it is switched off', async () => {
     const compressing = await simulate({ compression: true });
     const plain = await simulate();
 
@@ -223,7 +223,7 @@ describe('Compression', () => {
   });
 });
 
-it('Requests are remembered with their headers and how they were answered', async () => {
+it('The request log keeps the headers, the endpoint and the response status of each request', async () => {
   const { requests, get } = await simulate();
 
   await get(PROMPTS, { 'if-none-match': '"x"' });
@@ -241,7 +241,7 @@ it('Requests are remembered with their headers and how they were answered', asyn
   expect(requests.maxInFlight).toBe(1);
 });
 
-it('A hundred thousand prompts are listed, and listed again after a move', async () => {
+it('A listing of 100,000 prompts is served, and again with an added prompt at its end', async () => {
   const world = stillWorld({ projects: ['checkout-bot'], promptsPerProject: 100_000 });
   const { get } = await simulate({ world });
   const first = await get(PROMPTS);

@@ -14,7 +14,7 @@ function lived(steps: number, options: Partial<WorldOptions> = {}): World {
   return world;
 }
 
-describe('A world that lives', () => {
+describe('A world that changes by itself', () => {
   it('has every status that the daemon reads', () => {
     const statuses: typeof PROMPT_STATUSES = [...SERVICE_STATUSES, 'UNKNOWN'];
     expect(statuses).toEqual(PROMPT_STATUSES);
@@ -76,7 +76,7 @@ describe('A world that lives', () => {
     expect(back.length).toBeGreaterThan(10);
   });
 
-  it('keeps its size', () => {
+  it('keeps its size roughly constant over 5,000 steps', () => {
     const world = lived(5000, { promptsPerProject: 30 });
 
     for (const project of world.projects) {
@@ -85,7 +85,7 @@ describe('A world that lives', () => {
     }
   });
 
-  it('has a few prompts that run for ever, and never many', () => {
+  it('leaves some prompts in RUNNING forever, but at most about one in twenty', () => {
     const settled = { arrivals: 0, rerun: 0.2, stick: 0.5 };
     const world = lived(2000, { promptsPerProject: 40, rates: settled });
     const lastMoves = new Map(world.moves().map((move) => [move.id, move]));
@@ -122,7 +122,7 @@ describe('A world that lives', () => {
     }
   });
 
-  it('numbers its moves without gaps, and tells only those after a number', () => {
+  it('numbers its moves without gaps, and returns only those after a given number', () => {
     const world = lived(200);
 
     expect(world.moves().map((move) => move.seq)).toEqual(world.moves().map((_, n) => n + 1));
@@ -131,8 +131,8 @@ describe('A world that lives', () => {
   });
 });
 
-describe('A world that is steered', () => {
-  it('records each change and nothing that was there in the beginning', () => {
+describe('A world that is changed by calls', () => {
+  it('records each actual change, but not the initial content', () => {
     const world = new World({ now: () => 42, projects: ['p'], promptsPerProject: 1 });
 
     world.addPrompt('p', { id: 'mine' });
@@ -147,7 +147,7 @@ describe('A world that is steered', () => {
     ]);
   });
 
-  it('takes any status, and the error_info that it is given', () => {
+  it('accepts any status and any given error_info', () => {
     const world = new World({ now: () => 0, projects: ['p'], promptsPerProject: 0 });
     const id = world.addPrompt('p', { status: 'PAUSED' });
 
@@ -164,7 +164,7 @@ describe('A world that is steered', () => {
     ).toEqual(['PAUSED', 'FAILED', 'FAILED']);
   });
 
-  it('steers around ids that were taken by hand', () => {
+  it('does not generate an id that was added explicitly', () => {
     const world = new World({ now: () => 0, projects: ['p'], promptsPerProject: 0 });
     const next = world
       .addPrompt('p')
@@ -187,7 +187,7 @@ describe('A world that is steered', () => {
         world.addPrompt('q', { id: 'twin' });
       },
     ],
-  ])('says: %s', (message, act) => {
+  ])('rejects an impossible change with the error: %s', (message, act) => {
     const world = new World({ now: () => 0, projects: ['p'], promptsPerProject: 0 });
 
     expect(() => act(world)).toThrow(message);

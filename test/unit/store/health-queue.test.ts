@@ -42,11 +42,11 @@ function createQueue() {
   };
 }
 
-describe('the health of polls that changed nothing', () => {
+describe('queued poll health', () => {
   beforeEach(() => vi.useFakeTimers());
   afterEach(() => vi.useRealTimers());
 
-  it('is written together after a second, the newest of each project', async () => {
+  it('is written after 1 s in one batch, the newest of each project', async () => {
     const queue = createQueue();
     await queue.add('p', 1);
     await vi.advanceTimersByTimeAsync(SECOND / 2);
@@ -65,7 +65,7 @@ describe('the health of polls that changed nothing', () => {
     expect(queue.written).toHaveLength(1);
   });
 
-  it('is written at once by a flush and by a close', async () => {
+  it('is written immediately by flush and by close', async () => {
     const queue = createQueue();
     await queue.add('p', 1);
     await queue.flush();
@@ -86,7 +86,7 @@ describe('the health of polls that changed nothing', () => {
     expect(queue.written).toEqual([[['r', 3]]]);
   });
 
-  it('is superseded only when none of it is being written', async () => {
+  it('is superseded only after a running write of the same project has ended', async () => {
     const queue = createQueue();
     queue.slowDown();
     await queue.add('p', 1);
@@ -113,7 +113,7 @@ describe('the health of polls that changed nothing', () => {
       return { ...queue, ...end, committed };
     }
 
-    it('is dropped once that commit succeeded', async () => {
+    it('is dropped when that commit succeeds', async () => {
       const queue = await supersedeWaiting();
       queue.resolve('committed');
       expect(await queue.committed).toBe('committed');
@@ -121,7 +121,7 @@ describe('the health of polls that changed nothing', () => {
       expect(queue.written).toEqual([]);
     });
 
-    it('goes on waiting if that commit fails', async () => {
+    it('stays queued if that commit fails', async () => {
       const queue = await supersedeWaiting();
       queue.reject(new StoreError('full', 'no space is left'));
       expect(await queue.committed).toBeInstanceOf(StoreError);
@@ -136,18 +136,21 @@ describe('the health of polls that changed nothing', () => {
         [[['p', 2]]],
         (queue: ReturnType<typeof createQueue>) => queue.add('p', 2),
       ],
-    ])('does not come back if it %s meanwhile', async (_, written, change) => {
-      const queue = await supersedeWaiting();
-      await change(queue);
-      queue.reject(new StoreError('full', 'no space is left'));
-      await queue.committed;
-      await vi.advanceTimersByTimeAsync(SECOND);
-      expect(queue.written).toEqual(written);
-    });
+    ])(
+      'is not queued again after a failed commit if it %s meanwhile',
+      async (_, written, change) => {
+        const queue = await supersedeWaiting();
+        await change(queue);
+        queue.reject(new StoreError('full', 'no space is left'));
+        await queue.committed;
+        await vi.advanceTimersByTimeAsync(SECOND);
+        expect(queue.written).toEqual(written);
+      },
+    );
   });
 
   describe('while the store cannot be written', () => {
-    it('goes on waiting, and the next polls fail', async () => {
+    it('stays queued, and newer health is rejected', async () => {
       const queue = createQueue();
       await queue.add('p', 1);
       queue.fill();
@@ -160,7 +163,7 @@ describe('the health of polls that changed nothing', () => {
       expect(queue.written).toEqual([[['p', 1]]]);
     });
 
-    it('is written by the poll that finds it healed', async () => {
+    it('is written together with the first health added after the store recovers', async () => {
       const queue = createQueue();
       await queue.add('p', 1);
       queue.fill();
@@ -175,7 +178,7 @@ describe('the health of polls that changed nothing', () => {
       ]);
     });
 
-    it('fails a poll even if no earlier health waits any more', async () => {
+    it('is rejected even if no earlier health is queued', async () => {
       const queue = createQueue();
       await queue.add('p', 1);
       queue.fill();
@@ -187,7 +190,7 @@ describe('the health of polls that changed nothing', () => {
       expect(queue.written).toEqual([]);
     });
 
-    it('does not come back if it was dropped during the write', async () => {
+    it('is not queued again if it was dropped during the failed write', async () => {
       const queue = createQueue();
       queue.slowDown();
       queue.fill();
@@ -201,7 +204,7 @@ describe('the health of polls that changed nothing', () => {
       expect(queue.written).toEqual([]);
     });
 
-    it('is given up by a close', async () => {
+    it('is discarded by close', async () => {
       const queue = createQueue();
       await queue.add('p', 1);
       queue.fill();
@@ -212,7 +215,7 @@ describe('the health of polls that changed nothing', () => {
   });
 
   describe('while a write takes longer than a second', () => {
-    it('makes the next polls wait for theirs, all for the same one', async () => {
+    it('makes later polls wait for the next write, which includes all of them', async () => {
       const queue = createQueue();
       queue.slowDown();
       await queue.add('p', 1);
@@ -239,7 +242,7 @@ describe('the health of polls that changed nothing', () => {
       ]);
     });
 
-    it('is written by a close after that write', async () => {
+    it('is written by close after that write', async () => {
       const queue = createQueue();
       queue.slowDown();
       await queue.add('p', 1);

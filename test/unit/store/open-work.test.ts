@@ -3,7 +3,7 @@ import { StoreError } from '../../../src/monitor/errors.ts';
 import { createOpenWork } from '../../../src/store/open-work.ts';
 
 it.each([0, 1, 2, 3, 4, 5, 6])(
-  'work that begins %d turns after the last one ended is waited for or refused',
+  'close waits for or rejects work that starts %d microtasks after the last one ended',
   async (turns) => {
     const openWork = createOpenWork();
     const last = Promise.withResolvers<void>();

@@ -56,7 +56,7 @@ it.each([
   expect(() => resultLabels(query, labelsOf)).toThrow(message);
 });
 
-it('knows the innermost aggregation around a selector', () => {
+it('selectorsOf returns the innermost aggregation around each selector', () => {
   const query = 'sum(max by (project) (a - min_over_time(a[1h]))) / sum(b) + a';
   expect(selectorsOf(query).map(({ aggregation }) => aggregation)).toEqual([
     'max',

@@ -46,7 +46,7 @@ async function setUp() {
 }
 
 describe('the event stream', () => {
-  it('tells transitions, settled failures and polls, each as documented', async () => {
+  it('sends transitions, settled failures and polls with their documented fields', async () => {
     const { open, poll, settle, request } = await setUp();
     const { events, ids } = await open();
     const first = events.next();
@@ -76,7 +76,7 @@ describe('the event stream', () => {
     expect(document.faultsOf('Poll', of('poll')[0])).toEqual([]);
   });
 
-  it('begins with the present unless it is asked for more', async () => {
+  it('starts with new events if the request names no start position', async () => {
     const { open, poll } = await setUp();
     await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
     const { events, ids } = await open();
@@ -86,7 +86,7 @@ describe('the event stream', () => {
     expect(ids[0]).toBe('t1.f0');
   });
 
-  it('goes on after any event, and what comes is what would have come', async () => {
+  it('resumes after any Last-Event-ID with exactly the events that follow', async () => {
     const { all, open, poll, settle } = await setUp();
     await poll('p', { a: 'FAILED', b: 'FAILED' });
     await settle(2);
@@ -114,7 +114,7 @@ describe('the event stream', () => {
     ['project=q', ['c', 'd']],
     ['type=failure', ['a']],
     ['type=transition&project=p', ['a']],
-  ])('tells only %s when asked to', async (query, ids) => {
+  ])('sends only the events that match %s', async (query, ids) => {
     const { open, poll, settle } = await setUp();
     await poll('p', { a: 'FAILED', b: 'RUNNING' });
     await poll('q', { c: 'COMPLETED', d: 'COMPLETED' });
@@ -124,7 +124,7 @@ describe('the event stream', () => {
     expect(received.map(({ data }) => data['prompt_id'])).toEqual(ids);
   });
 
-  it('tells polls only while they happen, a failed one with its reason', async () => {
+  it('sends only polls that finish after it was opened, with the reason of a failed one', async () => {
     const { open, poll } = await setUp();
     const { events } = await open('?after=t0.f0&type=poll&project=p');
     const first = events.next();
@@ -135,7 +135,7 @@ describe('the event stream', () => {
     });
   });
 
-  it('remembers the last 500 polls', () => {
+  it('keeps the last 500 polls', () => {
     const feed = createEventFeed(
       { events: () => Promise.reject(new Error('not asked for')) },
       systemClock,
@@ -150,7 +150,7 @@ describe('the event stream', () => {
     );
   });
 
-  it('tells hundreds of events, each once and in order', async () => {
+  it('sends hundreds of events, each once and in order, and failures after their transitions', async () => {
     const { all, poll, store } = await setUp();
     const many = (status: string) =>
       Object.fromEntries(Array.from({ length: 450 }, (_, n) => [`m${n}`, status]));
@@ -176,8 +176,8 @@ describe('the event stream', () => {
     expect(early).toEqual([]);
   });
 
-  describe('tells by a reset', () => {
-    it('that retention has deleted what it should go on with', async () => {
+  describe('reset event', () => {
+    it('is sent if retention has deleted events after the start position', async () => {
       const { open, poll, store, clock, settle } = await setUp();
       await poll('p', { a: 'FAILED', b: 'RUNNING' });
       await settle(1);
@@ -192,7 +192,7 @@ describe('the event stream', () => {
       expect(document.faultsOf('Reset', received[0]?.data)).toEqual([]);
     });
 
-    it('that retention has deleted everything', async () => {
+    it('is sent if retention has deleted every event', async () => {
       const { open, poll, store, clock } = await setUp();
       await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
       await store.prune({ before: clock.now() + 1, firstDay: 0 });
@@ -203,7 +203,7 @@ describe('the event stream', () => {
     });
 
     it.each(['t9.f0', 't0.f9', 't999999999999999.f0'])(
-      'that this store never had %s',
+      'is sent if the store never had the event id %s',
       async (id) => {
         const { open, poll } = await setUp();
         await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
@@ -214,7 +214,7 @@ describe('the event stream', () => {
       },
     );
 
-    it('nothing, where nothing is missing', async () => {
+    it('is not sent if no event is missing', async () => {
       const { open, poll, store, clock } = await setUp();
       await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
       await store.prune({ before: clock.now() + 1, firstDay: 0 });
@@ -226,7 +226,7 @@ describe('the event stream', () => {
   });
 
   it.each(['5', 't1', 't1.f', 't-1.f0', `t${'9'.repeat(16)}.f0`])(
-    'refuses %j as a place to go on from',
+    'rejects the Last-Event-ID %j with 400',
     async (id) => {
       const { api } = await setUp();
       const answer = await api.request('/events', { headers: { 'last-event-id': id } });
@@ -235,14 +235,14 @@ describe('the event stream', () => {
     },
   );
 
-  it('is headers only for HEAD', async () => {
+  it('answers HEAD with headers only', async () => {
     const { api } = await setUp();
     const answer = await api.request('/events', { method: 'HEAD' });
     expect([answer.status, answer.body]).toEqual([200, null]);
     expect(answer.headers.get('content-type')).toBe('text/event-stream');
   });
 
-  it('sends a sign of life every 15 s, and by it the place of what was not wanted', async () => {
+  it('sends a comment every 15 s, with the position after events that its filter has skipped', async () => {
     const { content, poll } = await setUp();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     onTestFinished(() => void vi.useRealTimers());
@@ -273,7 +273,7 @@ describe('the event stream', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('goes on when the store can be read again', async () => {
+  it('continues when the store can be read again', async () => {
     const { content, poll } = await setUp();
     let broken = true;
     const read: typeof content.feed.read = async (after, reader) => {
@@ -292,7 +292,7 @@ describe('the event stream', () => {
     expect(await second).toMatchObject({ value: { type: 'transition', lastEventId: 't1.f0' } });
   });
 
-  it('reads and writes once for all who are at the same place', async () => {
+  it('reads the store once for all clients at the same position', async () => {
     const { content, poll } = await setUp();
     const events = vi.spyOn(content.store, 'events');
     const news = vi.spyOn(content.feed, 'waitForNews');
@@ -311,7 +311,7 @@ describe('the event stream', () => {
     expect(events.mock.calls.length - before).toBeLessThan(5);
   });
 
-  it('comes in pieces of bounded size, for which the store is read by one client at a time', async () => {
+  it('is sent in chunks of bounded size, and reads the store for one client at a time', async () => {
     const { content } = await startApi();
     const { store, sent, mostParallel } = storeOfFailures(100, 8000);
     const feed = createEventFeed(store, systemClock);
@@ -339,7 +339,7 @@ describe('the event stream', () => {
     }
   });
 
-  it('reads in a tenth of the time for all who catch up, and at once for who has all but the news', async () => {
+  it('limits reads of clients that catch up to 1/10 of the time, and reads new events at once', async () => {
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] });
     onTestFinished(() => void vi.useRealTimers());
     const end = { transition: 0, settlement: 1_000_000 };
@@ -375,7 +375,7 @@ describe('the event stream', () => {
     await Promise.all([readers, reading]);
   });
 
-  it('tells news at once while others catch up', async () => {
+  it('sends new events at once while other clients catch up', async () => {
     const { content } = await startApi();
     const { store, end } = storeOfFailures(2000, 8000);
     const feed = createEventFeed(store, systemClock);

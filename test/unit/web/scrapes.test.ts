@@ -30,14 +30,14 @@ function setUp(bytes: number) {
   return { open, first, count: () => renderings };
 }
 
-it('renders once for those who ask at the same time, and anew for the next', async () => {
+it('concurrent scrapes share one rendering, and the next scrape renders again', async () => {
   const { open, first } = setUp(10);
   const [a, b] = await Promise.all([open(), open()]);
   const c = await open();
   expect(await Promise.all([first(a), first(b), first(c)])).toEqual(['A', 'A', 'B']);
 });
 
-it('shares a rendering among those that take the same encoding', async () => {
+it('concurrent scrapes share a rendering only with the same encoding', async () => {
   const { open, count } = setUp(10);
   await Promise.all([open('gzip'), open('gzip'), open(), open('gzip'), open()]);
   expect(count()).toBe(2);
@@ -45,22 +45,25 @@ it('shares a rendering among those that take the same encoding', async () => {
   expect(count()).toBe(3);
 });
 
-it.each([10, 200 * 1024, MIB + 1])('compresses %i bytes', async (bytes) => {
-  const { open } = setUp(bytes);
-  const { body, length } = await open('gzip');
-  const compressed = await buffer(body);
-  expect(length).toBe(compressed.length);
-  expect(gunzipSync(compressed).toString()).toBe('A'.repeat(bytes));
-});
+it.each([10, 200 * 1024, MIB + 1])(
+  'an exposition of %i bytes is compressed completely',
+  async (bytes) => {
+    const { open } = setUp(bytes);
+    const { body, length } = await open('gzip');
+    const compressed = await buffer(body);
+    expect(length).toBe(compressed.length);
+    expect(gunzipSync(compressed).toString()).toBe('A'.repeat(bytes));
+  },
+);
 
-it('gives all of it, however long it is', async () => {
+it('an uncompressed exposition of more than 1 MiB is sent completely', async () => {
   const { open } = setUp(MIB + 1);
   const { body, length } = await open();
   expect(length).toBe(MIB + 1);
   expect(await text(body)).toBe('A'.repeat(MIB + 1));
 });
 
-it('lets other work run while a fast client reads', async () => {
+it('a scrape yields to the event loop while a fast client reads', async () => {
   let turns = 0;
   let isOver = false;
   const count = () => {
@@ -77,7 +80,7 @@ it('lets other work run while a fast client reads', async () => {
   expect(turns).toBeGreaterThanOrEqual(32);
 });
 
-it('shares the newest one while those that nobody reads hold much memory', async () => {
+it('scrapes share the newest rendering while unread renderings hold more than 64 MiB', async () => {
   const { open, first, count } = setUp(20 * MIB);
   const slow = [await open(), await open(), await open(), await open()];
   expect(count()).toBe(4);

@@ -80,7 +80,7 @@ async function start(
 }
 
 describe('GET', () => {
-  it('/metrics answers in text format 0.0.4 whatever is asked for', async () => {
+  it('/metrics returns text format 0.0.4 regardless of the Accept header', async () => {
     const url = await start();
 
     const answer = await fetch(`${url}/metrics`, {
@@ -91,14 +91,14 @@ describe('GET', () => {
     expect(await answer.text()).toBe('evalwatch_build_info 1\n');
   });
 
-  it('/-/ready is 503 while the daemon is not ready, and /-/healthy is not', async () => {
+  it('/-/ready returns 503 while the daemon is not ready, and /-/healthy returns 200', async () => {
     const url = await start({ isReady: () => false });
 
     expect((await fetch(`${url}/-/ready`)).status).toBe(503);
     expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
   });
 
-  it('/ leads to the other pages', async () => {
+  it('/ shows the version and the paths of metrics and probes', async () => {
     const url = await start();
 
     const page = await (await fetch(url)).text();
@@ -108,7 +108,7 @@ describe('GET', () => {
   });
 });
 
-it('answers HEAD like GET, without a body', async () => {
+it('the server answers HEAD like GET, without a body', async () => {
   const url = await start();
 
   const answer = await fetch(`${url}/metrics`, { method: 'HEAD' });
@@ -119,7 +119,7 @@ it('answers HEAD like GET, without a body', async () => {
 });
 
 it.each(['/nothing', '/metrics/', '/-/nothing', '/%2e%2e/etc/passwd'])(
-  'says in JSON that there is nothing at %s',
+  'the unknown path %s is answered with a JSON 404',
   async (path) => {
     const url = await start();
 
@@ -131,7 +131,7 @@ it.each(['/nothing', '/metrics/', '/-/nothing', '/%2e%2e/etc/passwd'])(
 );
 
 it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
-  'says in JSON that %s is not possible',
+  'the method %s on /metrics is answered with a JSON 405',
   async (method) => {
     const url = await start();
 
@@ -151,7 +151,7 @@ describe('POST /-/reload', () => {
     expect((await fetch(`${url}/-/reload`)).status).toBe(405);
   });
 
-  it('says why the configuration could not be applied', async () => {
+  it('returns 500 with the reason if the reload fails', async () => {
     const reload = () => Promise.resolve({ ok: false, reasons: ['a.yaml:1:1: wrong'] });
     const url = await start({ isLifecycleEnabled: () => true, reload });
 
@@ -161,7 +161,7 @@ describe('POST /-/reload', () => {
     expect(await answer.json()).toEqual({ error: 'a.yaml:1:1: wrong' });
   });
 
-  it('is 200 when it was applied', async () => {
+  it('returns 200 if the configuration was applied', async () => {
     const url = await start({ isLifecycleEnabled: () => true });
 
     expect((await fetch(`${url}/-/reload`, { method: 'POST' })).status).toBe(200);
@@ -189,7 +189,7 @@ describe('POST /-/poll', () => {
     expect((await fetch(`${url}/-/poll`)).status).toBe(405);
   });
 
-  it('is 503 before the daemon is ready and while it stops', async () => {
+  it('returns 503 while the daemon is not ready', async () => {
     const url = await start({ isLifecycleEnabled, isReady: () => false });
 
     expect((await post(url)).status).toBe(503);
@@ -199,53 +199,62 @@ describe('POST /-/poll', () => {
     ['?project=p', 'p', 0, 200],
     ['?project=a%2Fb', 'a/b', 1, 202],
     ['', undefined, 0, 200],
-  ])('%s polls %s; with %i pending the answer is %i', async (query, id, pending, status) => {
-    const pollNow = vi.fn<PollNow>(async () => ({ polled: [polled], pending }));
-    const url = await start({ isLifecycleEnabled, pollNow });
+  ])(
+    'with query "%s" polls project %s, and with %i polls pending returns %i',
+    async (query, id, pending, status) => {
+      const pollNow = vi.fn<PollNow>(async () => ({ polled: [polled], pending }));
+      const url = await start({ isLifecycleEnabled, pollNow });
 
-    const answer = await post(url, query);
+      const answer = await post(url, query);
 
-    expect(answer.status).toBe(status);
-    const row = {
-      project: 'p',
-      ok: true,
-      reason: null,
-      prompts: 2,
-      transitions: 1,
-      duration_ms: 3,
-    };
-    expect(await answer.json()).toEqual({ polled: [row], pending });
-    expect(pollNow.mock.calls).toEqual([[id]]);
-  });
+      expect(answer.status).toBe(status);
+      const row = {
+        project: 'p',
+        ok: true,
+        reason: null,
+        prompts: 2,
+        transitions: 1,
+        duration_ms: 3,
+      };
+      expect(await answer.json()).toEqual({ polled: [row], pending });
+      expect(pollNow.mock.calls).toEqual([[id]]);
+    },
+  );
 
-  it.each(['?project=', '?project=a&project=b', '?projekt=a'])('%s is 400', async (query) => {
-    const pollNow = vi.fn<PollNow>();
-    const url = await start({ isLifecycleEnabled, pollNow });
+  it.each(['?project=', '?project=a&project=b', '?projekt=a'])(
+    'rejects the query %s with 400',
+    async (query) => {
+      const pollNow = vi.fn<PollNow>();
+      const url = await start({ isLifecycleEnabled, pollNow });
 
-    expect((await post(url, query)).status).toBe(400);
-    expect(pollNow).not.toHaveBeenCalled();
-  });
+      expect((await post(url, query)).status).toBe(400);
+      expect(pollNow).not.toHaveBeenCalled();
+    },
+  );
 
   it.each([
     ['unknown', 404, 404],
     ['elsewhere', 409, 409],
     ['running', 409, 303],
     ['busy', 503, 503],
-  ] as const)('that is refused as %s is %i, and %i for a form', async (refusal, status, ofForm) => {
-    const pollNow = () => Promise.resolve({ refusal, error: 'why' });
-    const url = await start({ isLifecycleEnabled, pollNow });
+  ] as const)(
+    'maps the refusal %s to status %i, and to %i for an HTML form',
+    async (refusal, status, ofForm) => {
+      const pollNow = () => Promise.resolve({ refusal, error: 'why' });
+      const url = await start({ isLifecycleEnabled, pollNow });
 
-    const answer = await post(url, '?project=p');
+      const answer = await post(url, '?project=p');
 
-    expect([answer.status, await answer.json()]).toEqual([status, { error: 'why' }]);
-    expect((await post(url, '?project=p', { accept: 'text/html,*/*' })).status).toBe(ofForm);
-  });
+      expect([answer.status, await answer.json()]).toEqual([status, { error: 'why' }]);
+      expect((await post(url, '?project=p', { accept: 'text/html,*/*' })).status).toBe(ofForm);
+    },
+  );
 
   it.each([
     ['?project=a%2Fb%20%0A', '../projects/a%2Fb%20%0A'],
     ['?project=//evil.example', '../projects/%2F%2Fevil.example'],
     ['', '../'],
-  ])('%s from a form returns to %s', async (query, location) => {
+  ])('with query "%s" from an HTML form redirects to %s', async (query, location) => {
     const url = await start({ isLifecycleEnabled });
 
     const answer = await post(url, query, { accept: 'text/html,*/*;q=0.8' });
@@ -267,7 +276,7 @@ describe('a scrape', () => {
     return { status: response.statusCode, headers: response.headers, body: await buffer(response) };
   }
 
-  it('is answered in gzip where the client takes it, with the same text', async () => {
+  it('is compressed with gzip if the client accepts it, with the same text', async () => {
     const url = await start({ renderMetrics: manyPieces });
     const expected = await textOf(manyPieces());
 
@@ -286,12 +295,15 @@ describe('a scrape', () => {
     }
   });
 
-  it.each(['identity;q=1, gzip;q=0', 'br', ''])('with %j is answered plain', async (accepted) => {
-    const url = await start({ renderMetrics: manyPieces });
-    const { headers, body } = await getMetrics(url, accepted);
-    expect(headers['content-encoding']).toBeUndefined();
-    expect(body.toString()).toBe(await textOf(manyPieces()));
-  });
+  it.each(['identity;q=1, gzip;q=0', 'br', ''])(
+    'is not compressed with Accept-Encoding %j',
+    async (accepted) => {
+      const url = await start({ renderMetrics: manyPieces });
+      const { headers, body } = await getMetrics(url, accepted);
+      expect(headers['content-encoding']).toBeUndefined();
+      expect(body.toString()).toBe(await textOf(manyPieces()));
+    },
+  );
 
   it.each(['gzip', 'identity'])('by HEAD has the headers of GET (%s)', async (accepted) => {
     const url = await start({ renderMetrics: manyPieces });
@@ -303,18 +315,21 @@ describe('a scrape', () => {
     expect(headers['content-encoding']).toBe(expected['content-encoding']);
   });
 
-  it.each(['gzip', 'identity'])('that fails half-way is answered 500 (%s)', async (accepted) => {
-    const renderMetrics = async function* () {
-      yield* manyPieces();
-      throw new Error('secret detail');
-    };
-    const url = await start({ renderMetrics });
-    const { status, headers, body } = await getMetrics(url, accepted);
-    expect([status, headers['content-encoding']]).toEqual([500, undefined]);
-    expect(body.toString()).toBe('{"error":"evalwatch could not answer this request"}');
-  });
+  it.each(['gzip', 'identity'])(
+    'is answered 500 if rendering fails half-way (%s)',
+    async (accepted) => {
+      const renderMetrics = async function* () {
+        yield* manyPieces();
+        throw new Error('secret detail');
+      };
+      const url = await start({ renderMetrics });
+      const { status, headers, body } = await getMetrics(url, accepted);
+      expect([status, headers['content-encoding']]).toEqual([500, undefined]);
+      expect(body.toString()).toBe('{"error":"evalwatch could not answer this request"}');
+    },
+  );
 
-  it('is all that is compressed: elsewhere a length could tell what is beside texts of others', async () => {
+  it('is the only response that is compressed', async () => {
     const url = await start();
     for (const path of ['/', '/api/v1/projects', '/-/healthy', '/nothing']) {
       const { headers } = await ask(url + path, { headers: { 'accept-encoding': 'gzip' } });
@@ -322,7 +337,7 @@ describe('a scrape', () => {
     }
   });
 
-  describe('that its client stops reading', () => {
+  describe('whose client stops reading', () => {
     const LINES = 'x'.repeat(1024 * 1024);
     const COUNT = 8;
 
@@ -350,7 +365,7 @@ describe('a scrape', () => {
       return answer.length < COUNT * LINES.length;
     }
 
-    it('is ended after 15 s, and other scrapes are answered meanwhile', async () => {
+    it('is closed after 15 s, and other scrapes are answered meanwhile', async () => {
       vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
       const url = await start({ renderMetrics: large });
       const [slow] = await stopReading(url, 1);
@@ -364,7 +379,7 @@ describe('a scrape', () => {
       expect(await isCut(slow)).toBe(true);
     });
 
-    it('gives its place to another one after 2 s', async () => {
+    it('is closed after 2 s for another scrape if all 16 places are taken', async () => {
       // 15 s could pass on a slow machine.
       vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
       const monotonic = fakeClock();
@@ -382,7 +397,7 @@ describe('a scrape', () => {
   });
 });
 
-it('answers an error of its own without telling what it was', async () => {
+it('a rendering error is answered 500 without its message', async () => {
   const url = await start({
     renderMetrics: () => pieces(Promise.reject(new Error('secret detail'))),
   });
@@ -413,8 +428,8 @@ function request(target: string, headers = 'Host: 127.0.0.1', method = 'GET'): s
 
 const statusOf = (answer: string) => Number(/^HTTP\/1\.1 (\d+) /.exec(answer)?.[1]);
 
-describe('too many requests at the same time', () => {
-  it('are turned away, and probes are not', async () => {
+describe('limit of concurrent requests', () => {
+  it('answers scrapes beyond 16 with 503, and still answers probes', async () => {
     const held = Promise.withResolvers<string>();
     const url = await start({ renderMetrics: () => pieces(held.promise) });
 
@@ -430,7 +445,7 @@ describe('too many requests at the same time', () => {
     expect(statuses.filter((status) => status === 503)).toHaveLength(24);
   });
 
-  it('of other paths keep no scrape out, and scrapes no others', async () => {
+  it('answers API requests beyond 32 with 503, and still answers a scrape', async () => {
     const held = Promise.withResolvers<[]>();
     const failures = () => held.promise;
     const url = await start({ api: { ...api, store: { ...api.store, failures } } });
@@ -450,7 +465,7 @@ describe('too many requests at the same time', () => {
     '/api/v1/%65vents',
     '/%61pi/v1/event%73?type=poll',
     'http://127.0.0.1/api/v1/events',
-  ])('are not those that follow %s', async (target) => {
+  ])('does not apply to the event stream %s', async (target) => {
     const feed = createEventFeed({ events: () => new Promise(() => {}) }, clock);
     const end = () => Promise.resolve({ transition: 0, settlement: 0 });
     const url = await start({ api: { ...api, feed: { ...feed, end } } });
@@ -465,7 +480,7 @@ describe('too many requests at the same time', () => {
     expect(page.status).toBe(200);
   });
 
-  it('are none that are only begun', async () => {
+  it('does not count requests with incomplete headers', async () => {
     const url = await start();
     const halves = await Promise.all(
       Array.from({ length: 100 }, async () => {
@@ -481,7 +496,7 @@ describe('too many requests at the same time', () => {
   });
 });
 
-describe('every answer', () => {
+describe('every response', () => {
   it.each([
     [200, request('/metrics')],
     [200, request('/')],
@@ -499,20 +514,23 @@ describe('every answer', () => {
     [417, request('/metrics', 'Host: x\r\nExpect: more')],
     [421, request('/', 'Host: evil.example')],
     [431, request('/', `Host: x\r\nX: ${'x'.repeat(20_000)}`)],
-  ])('of status %d says nosniff, and lets no other origin read it', async (status, bytes) => {
-    const url = await start();
-    const answer = await send(url, bytes);
-    expect(statusOf(answer)).toBe(status);
-    expect(answer).toMatch(/^x-content-type-options: nosniff\r$/im);
-    expect(answer).not.toMatch(/^access-control-/im);
-    const isError =
-      /^content-type: application\/json\r$/im.test(answer) && answer.includes('{"error"');
-    expect(isError).toBe(status >= 400);
-  });
+  ])(
+    'with status %d has nosniff, no CORS header, and a JSON error exactly from 400 on',
+    async (status, bytes) => {
+      const url = await start();
+      const answer = await send(url, bytes);
+      expect(statusOf(answer)).toBe(status);
+      expect(answer).toMatch(/^x-content-type-options: nosniff\r$/im);
+      expect(answer).not.toMatch(/^access-control-/im);
+      const isError =
+        /^content-type: application\/json\r$/im.test(answer) && answer.includes('{"error"');
+      expect(isError).toBe(status >= 400);
+    },
+  );
 });
 
-describe('what never becomes a whole request', () => {
-  it('has 10 s, and is answered 408', { timeout: 240_000 }, async () => {
+describe('an incomplete or malformed request', () => {
+  it('is answered 408 after 10 s', { timeout: 240_000 }, async () => {
     const url = await start();
     const begunAt = performance.now();
     const answer = await send(url, 'GET /metrics HTTP/1.1\r\nHost: x');
@@ -522,7 +540,7 @@ describe('what never becomes a whole request', () => {
     expect(performance.now() - begunAt).toBeGreaterThan(9000);
   });
 
-  it('is answered 413 where too much stands beside the chunks of its body', async () => {
+  it('is answered 413 if its chunk extensions are too large', async () => {
     const url = await start();
     const socket = connect(Number(new URL(url).port), '127.0.0.1');
     socket.setEncoding('latin1');
@@ -536,12 +554,12 @@ describe('what never becomes a whole request', () => {
   });
 });
 
-it('tells clients that it keeps a connection for 30 s', async () => {
+it('responses announce a keep-alive timeout of 30 s', async () => {
   const url = await start();
   expect((await fetch(`${url}/metrics`)).headers.get('keep-alive')).toBe('timeout=30');
 });
 
-it('holds 1000 connections of one client and 2000 of all, and lets the next one in', async () => {
+it('beyond 1000 connections per client or 2000 in total, a new connection replaces an idle one', async () => {
   const url = await start();
   const sockets: Socket[] = [];
   /** Opens connections that request nothing. */
@@ -574,14 +592,14 @@ it('holds 1000 connections of one client and 2000 of all, and lets the next one 
   for (const socket of sockets) socket.destroy();
 });
 
-it('writes no 100 into an answer that comes before', async () => {
+it('a pipelined request with Expect: 100-continue gets no 100 response', async () => {
   const url = await start();
   const waiting = request('/metrics', 'Host: x\r\nExpect: 100-continue', 'POST');
   const answer = await send(url, `GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n${waiting}`);
   expect(answer.match(/HTTP\/1\.1 \d+ /g)).toEqual(['HTTP/1.1 200 ', 'HTTP/1.1 405 ']);
 });
 
-it('closes a connection rather than write a refusal into an answer that goes on', async () => {
+it('malformed input behind an unfinished response closes the connection without a response', async () => {
   const held = Promise.withResolvers<string>();
   const url = await start({ renderMetrics: () => pieces(held.promise) });
   const bytes = 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n';
@@ -590,7 +608,7 @@ it('closes a connection rather than write a refusal into an answer that goes on'
 });
 
 describe('without a login', () => {
-  it('answers only hosts that are this server, and says how others become so', async () => {
+  it('rejects an unknown Host with 421 that names web.allowed_hosts, and accepts allowed hosts', async () => {
     let names: readonly string[] = [];
     const url = await start({}, () => names);
     const ofHost = async (host: string) => send(url, request('/api/v1/projects', `Host: ${host}`));
@@ -605,7 +623,7 @@ describe('without a login', () => {
     expect(statusOf(await ofHost('example.com'))).toBe(421);
   });
 
-  it('answers probes by any name', async () => {
+  it('answers probes for any Host', async () => {
     const url = await start();
     expect(statusOf(await send(url, request('/-/ready', 'Host: evil.example')))).toBe(200);
   });
@@ -619,7 +637,7 @@ describe('a page of another site', () => {
     'Origin: null',
     'Origin: http://127.0.0.1:1',
     'Sec-Fetch-Site: same-origin\r\nOrigin: http://evil.example',
-  ])('can neither reload nor poll: %j', async (headers) => {
+  ])('cannot reload or poll: %j', async (headers) => {
     let changes = 0;
     const reload = () => Promise.resolve({ ok: (changes += 1) > 0, reasons: [] });
     const pollNow = () => Promise.resolve({ polled: [], pending: (changes += 1) });
@@ -637,7 +655,7 @@ describe('a page of another site', () => {
   });
 });
 
-it('says which address is taken', async () => {
+it('starting the server on a port in use fails with EADDRINUSE and the port', async () => {
   const url = new URL(await start());
   const port = Number(url.port);
 
@@ -659,7 +677,7 @@ it('says which address is taken', async () => {
   await expect(second).rejects.toMatchObject({ code: 'EADDRINUSE', port });
 });
 
-it('ends connections that are still open when it closes', async () => {
+it('closing the server ends open connections', async () => {
   const url = new URL(await start());
   const socket = connect(Number(url.port), '127.0.0.1');
   await once(socket, 'connect');
@@ -673,7 +691,7 @@ it('ends connections that are still open when it closes', async () => {
   expect(socket.destroyed).toBe(true);
 });
 
-it('answers 500 where a bug gets in the way, tells it, and goes on', async () => {
+it('an exception in a page is answered 500, passed to onBug, and does not stop the server', async () => {
   const bugs: unknown[] = [];
   const bug = new RangeError('Invalid time value');
   const url = await start({

@@ -88,7 +88,7 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
   };
 }
 
-it('requests the address after each minute, without any header that tells more than the version', async () => {
+it('a heartbeat is sent every minute, with the headers connection, host and user-agent only', async () => {
   await using world = await setUp();
   await vi.advanceTimersByTimeAsync(MINUTE - 1);
   expect(world.requests).toEqual([]);
@@ -106,19 +106,22 @@ it.each([
   ['scheduler.missed', 'missed'],
   ['worker.lease_lost', 'lease_lost'],
   ['store.commit_failed', 'store'],
-] as const)('requests nothing after %s, and logs that once', async (type, reason) => {
-  await using world = await setUp();
-  for (let minute = 0; minute < 3; minute += 1) {
-    world.emit({ type });
+] as const)(
+  'no heartbeat is sent in a minute with %s, which is logged once',
+  async (type, reason) => {
+    await using world = await setUp();
+    for (let minute = 0; minute < 3; minute += 1) {
+      world.emit({ type });
+      await world.nextMinute();
+    }
+    expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason }]);
+    expect(world.requests).toEqual([]);
     await world.nextMinute();
-  }
-  expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason }]);
-  expect(world.requests).toEqual([]);
-  await world.nextMinute();
-  await world.sent(1);
-});
+    await world.sent(1);
+  },
+);
 
-it('requests nothing for a poll that could not be stored', async () => {
+it('no heartbeat is sent in a minute with a poll that could not be stored', async () => {
   await using world = await setUp();
   const poll = Promise.resolve({ isStored: false } as FinishedPoll);
   world.heartbeat.watch({ dueAt: 0, nextAt: undefined }, poll);
@@ -127,7 +130,7 @@ it('requests nothing for a poll that could not be stored', async () => {
   expect(world.requests).toEqual([]);
 });
 
-it('requests nothing while the worker has no lease', async () => {
+it('no heartbeat is sent while the worker has no lease', async () => {
   let isConnected = false;
   await using world = await setUp({ isConnected: () => isConnected });
   await world.nextMinute();
@@ -137,7 +140,7 @@ it('requests nothing while the worker has no lease', async () => {
   await world.sent(1);
 });
 
-it('tries a failed request three times', async () => {
+it('a failed heartbeat is retried twice', async () => {
   await using world = await setUp();
   world.answer(204, 500, 429);
   await world.nextMinute();
@@ -149,34 +152,37 @@ it.each([
   [302, 'redirect', 1],
   [404, 'client_error', 1],
   [503, 'server_error', 3],
-])('logs an answer %s once for each outage, without the secret', async (status, reason, tries) => {
-  await using world = await setUp();
-  world.answer(status);
-  await world.nextMinute();
-  await vi.waitFor(() => expect(world.lines).toHaveLength(1), PATIENCE);
-  expect(world.requests).toHaveLength(tries);
-  expect(world.requests.filter(({ path }) => path?.startsWith('/elsewhere'))).toEqual([]);
-  await world.nextMinute();
-  await world.sent(2 * tries);
-  world.answer(200);
-  await world.minutesUntil(2 * tries + 1);
-  world.answer(status);
-  await vi.waitFor(async () => {
+])(
+  'a heartbeat answered with %s is logged once per outage, without the secret of its URL',
+  async (status, reason, tries) => {
+    await using world = await setUp();
+    world.answer(status);
     await world.nextMinute();
-    expect(world.lines).toHaveLength(2);
-  }, PATIENCE);
-  expect(world.lines[0]).toMatchObject({
-    event: 'heartbeat.failed',
-    reason,
-    status_code: status,
-    err: { message: `the answer is ${status}` },
-  });
-  expect(JSON.stringify(world.lines.map((line) => [line, String(line['err'])]))).not.toContain(
-    SECRET,
-  );
-});
+    await vi.waitFor(() => expect(world.lines).toHaveLength(1), PATIENCE);
+    expect(world.requests).toHaveLength(tries);
+    expect(world.requests.filter(({ path }) => path?.startsWith('/elsewhere'))).toEqual([]);
+    await world.nextMinute();
+    await world.sent(2 * tries);
+    world.answer(200);
+    await world.minutesUntil(2 * tries + 1);
+    world.answer(status);
+    await vi.waitFor(async () => {
+      await world.nextMinute();
+      expect(world.lines).toHaveLength(2);
+    }, PATIENCE);
+    expect(world.lines[0]).toMatchObject({
+      event: 'heartbeat.failed',
+      reason,
+      status_code: status,
+      err: { message: `the answer is ${status}` },
+    });
+    expect(JSON.stringify(world.lines.map((line) => [line, String(line['err'])]))).not.toContain(
+      SECRET,
+    );
+  },
+);
 
-it('names neither the host nor the path of an address that cannot be reached', async () => {
+it('the error for an unreachable heartbeat URL contains neither its host nor its path', async () => {
   await using world = await setUp();
   world.configure({ url: `http://${SECRET}.invalid/${SECRET}` });
   await world.nextMinute();
@@ -185,7 +191,7 @@ it('names neither the host nor the path of an address that cannot be reached', a
   expect(String(world.lines[0]?.['err'])).not.toContain(SECRET);
 });
 
-it('reads the address from a file before each request, and logs a file that it cannot use', async () => {
+it('the heartbeat URL is read from its file before each request, and a missing file is logged', async () => {
   const directory = await mkdtemp(join(tmpdir(), 'evalwatch-heartbeat-'));
   await using world = await setUp();
   const file = join(directory, 'url');
@@ -198,7 +204,7 @@ it('reads the address from a file before each request, and logs a file that it c
   await rm(directory, { recursive: true });
 });
 
-it('requests nothing without an address, and nothing when the daemon stops', async () => {
+it('no heartbeat is sent without a URL, and none once the daemon is stopping', async () => {
   await using world = await setUp();
   world.configure(undefined);
   world.emit({ type: 'scheduler.missed' });

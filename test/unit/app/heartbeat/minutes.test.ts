@@ -33,8 +33,8 @@ function setUp() {
   };
 }
 
-describe('a minute is whole', () => {
-  it('if no poll was due', () => {
+describe('a minute without a gap', () => {
+  it('is reported if no poll was due', () => {
     const { minutes, verdicts } = setUp();
     minutes.end();
     minutes.end();
@@ -42,7 +42,7 @@ describe('a minute is whole', () => {
   });
 
   it.each([['auth'], ['server_error'], ['timeout'], ['network']])(
-    'if the service failed its polls with %s',
+    'is reported if the service failed its polls with %s',
     async (reason) => {
       const { minutes, verdicts, poll } = setUp();
       await poll().end(failed(reason));
@@ -51,7 +51,7 @@ describe('a minute is whole', () => {
     },
   );
 
-  it('when a poll that still runs at its end has ended', async () => {
+  it('is reported once the polls that still run at its end have ended', async () => {
     const { minutes, verdicts, poll } = setUp();
     const [one, other] = [poll(), poll()];
     await one.end(OK);
@@ -64,11 +64,11 @@ describe('a minute is whole', () => {
   });
 });
 
-describe('a minute is not whole', () => {
+describe('the gap of a minute', () => {
   it.each([
     ['store', NOT_STORED],
     ['unfinished', undefined],
-  ])('if a poll ends as %s, and the next one is again', async (gap, finished) => {
+  ])('is "%s" if a poll ends so, and the next minute has none', async (gap, finished) => {
     const { minutes, verdicts, poll } = setUp();
     await poll().end(finished);
     await poll().end(OK);
@@ -78,16 +78,19 @@ describe('a minute is not whole', () => {
     expect(verdicts).toEqual([gap, 'whole']);
   });
 
-  it.each(['skipped', 'missed', 'lease_lost'] as const)('if a poll was %s', async (gap) => {
-    const { minutes, verdicts, poll } = setUp();
-    await poll().end(OK);
-    minutes.fail(gap);
-    minutes.fail('late');
-    minutes.end();
-    expect(verdicts).toEqual([gap]);
-  });
+  it.each(['skipped', 'missed', 'lease_lost'] as const)(
+    'is the first one recorded: %s',
+    async (gap) => {
+      const { minutes, verdicts, poll } = setUp();
+      await poll().end(OK);
+      minutes.fail(gap);
+      minutes.fail('late');
+      minutes.end();
+      expect(verdicts).toEqual([gap]);
+    },
+  );
 
-  it('if a poll begins a minute late', async () => {
+  it('is "late" if a poll begins 60 s after it was due', async () => {
     const { minutes, verdicts, poll } = setUp();
     await poll(NOW - 59_999).end(OK);
     minutes.end();
@@ -96,7 +99,7 @@ describe('a minute is not whole', () => {
     expect(verdicts).toEqual(['whole', 'late']);
   });
 
-  it('if a poll of it ends as store in the next one', async () => {
+  it('is "store" if its poll ends unstored in the next minute', async () => {
     const { minutes, verdicts, poll } = setUp();
     const late = poll();
     minutes.end();
@@ -105,7 +108,7 @@ describe('a minute is not whole', () => {
     expect(verdicts).toEqual(['store', 'whole']);
   });
 
-  it('while a poll of an earlier one still runs', async () => {
+  it('is "stuck" until a poll that outlasts the next minute has ended', async () => {
     const { minutes, verdicts, poll } = setUp();
     const stuck = poll();
     for (let ends = 0; ends < 4; ends += 1) minutes.end();
@@ -115,7 +118,7 @@ describe('a minute is not whole', () => {
     expect(verdicts.slice(4)).toEqual(['whole']);
   });
 
-  it('if a poll throws', async () => {
+  it('is "unfinished" if a poll throws', async () => {
     const { minutes, verdicts, poll } = setUp();
     await poll().crash();
     minutes.end();

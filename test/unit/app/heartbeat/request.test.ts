@@ -46,32 +46,38 @@ async function failureOf(url: string, authorities: string | undefined): Promise<
   return error;
 }
 
-it('trusts the certificates of ca_file', async () => {
+it('a heartbeat trusts the certificates of ca_file', async () => {
   await using monitor = await startMonitor();
   await requestHeartbeat(monitor.url, { authorities: own.cert, proxyUrl: undefined }, never);
   expect(monitor.paths).toEqual(['/5ecret']);
 });
 
-it.each([undefined, other.cert])('refuses an unknown authority', async (authorities) => {
-  await using monitor = await startMonitor();
-  const error = await failureOf(monitor.url, authorities);
-  expect(error).toMatchObject({ reason: 'tls' });
-  expect(String(error)).not.toMatch(/5ecret|127\.0\.0\.1/);
-  expect(monitor.paths).toEqual([]);
-});
+it.each([undefined, other.cert])(
+  'a heartbeat rejects a certificate of an unknown authority, without naming the URL',
+  async (authorities) => {
+    await using monitor = await startMonitor();
+    const error = await failureOf(monitor.url, authorities);
+    expect(error).toMatchObject({ reason: 'tls' });
+    expect(String(error)).not.toMatch(/5ecret|127\.0\.0\.1/);
+    expect(monitor.paths).toEqual([]);
+  },
+);
 
 it.each([
   ['http://127.0.0.1:1/5ecret', 'network', 'ECONNREFUSED'],
   ['http://[::1]:1/5ecret', 'network', /^(ECONNREFUSED|EADDRNOTAVAIL|EAFNOSUPPORT)$/],
   ['http://localhost:1/5ecret', 'network', 'ECONNREFUSED'],
-])('names only the reason and the code of an error at %s', async (url, reason, code) => {
-  const error = await failureOf(url, undefined);
-  expect(error.reason).toBe(reason);
-  expect(error.message).toMatch(/^no answer: [A-Z]+$/);
-  expect(error.message.slice('no answer: '.length)).toMatch(code);
-});
+])(
+  'the error of a heartbeat to %s contains only the reason and the code',
+  async (url, reason, code) => {
+    const error = await failureOf(url, undefined);
+    expect(error.reason).toBe(reason);
+    expect(error.message).toMatch(/^no answer: [A-Z]+$/);
+    expect(error.message.slice('no answer: '.length)).toMatch(code);
+  },
+);
 
-it('does not name the certificate of another host', async () => {
+it('the error for the certificate of another host does not contain its name', async () => {
   await using monitor = await startMonitor();
   const error = await failureOf(monitor.url.replace('127.0.0.1', 'localhost'), own.cert);
   expect(error).toMatchObject({
@@ -80,7 +86,7 @@ it('does not name the certificate of another host', async () => {
   });
 });
 
-it('trusts the default authorities beside those of ca_file', async () => {
+it('a heartbeat trusts the default authorities in addition to those of ca_file', async () => {
   await using monitor = await startMonitor();
   const module = new URL('../../../../src/app/heartbeat/request.ts', import.meta.url);
   const settings = JSON.stringify({ authorities: other.cert });
@@ -94,7 +100,7 @@ it('trusts the default authorities beside those of ca_file', async () => {
   expect(monitor.paths).toEqual(['/5ecret']);
 });
 
-it('ends at once when the daemon stops', async () => {
+it('a heartbeat ends at once when the daemon stops', async () => {
   const stopping = new AbortController();
   // Nothing listens there, so the request waits for its next attempt.
   const requested = requestHeartbeat(

@@ -8,8 +8,8 @@ import { CONFIRM } from '../../../../src/store/postgres/sql/projects.ts';
 /** More than the number of rounds that others may disturb. */
 const LOST_ANSWERS = 8;
 
-describe('a change of the projects', () => {
-  it('is made however often its answer is lost', async () => {
+describe('a change of the configured projects', () => {
+  it('is retried however often its response is lost', async () => {
     const database = setUp({ lostChanges: LOST_ANSWERS });
 
     await database.changes.configure(['p'], 1);
@@ -19,7 +19,7 @@ describe('a change of the projects', () => {
     expect(database.countOf('store.committed')).toBe(1);
   });
 
-  it('waits for a number once it may have been made', async () => {
+  it('keeps trying to draw a new number once it may have been made', async () => {
     const database = setUp({ lostChanges: 1, lostNumbers: [2, 3] });
 
     await database.changes.configure(['p'], 1);
@@ -28,7 +28,7 @@ describe('a change of the projects', () => {
     expect(database.countOf('store.commit_failed')).toBe(3);
   });
 
-  it('fails at once without a number: nothing has changed', async () => {
+  it('fails at once and changes nothing if its first number cannot be drawn', async () => {
     const database = setUp({ lostNumbers: [1] });
 
     await expect(database.changes.configure(['p'], 1)).rejects.toThrow(/^lost$/);
@@ -37,7 +37,7 @@ describe('a change of the projects', () => {
     expect(database.countOf('store.commit_failed')).toBe(1);
   });
 
-  it('fails at once without another number after another change came first', async () => {
+  it('fails at once if another change came first and the next number cannot be drawn', async () => {
     const database = setUp({ lostNumbers: [2], preceding: 1 });
 
     await expect(database.changes.configure(['p'], 1)).rejects.toThrow(/^lost$/);
@@ -46,7 +46,7 @@ describe('a change of the projects', () => {
     expect(database.countOf('store.committed')).toBe(0);
   });
 
-  it('fails if others come first in every round, and says if it may have been made', async () => {
+  it('fails if other changes come first in every round, and reports whether it may have been made', async () => {
     const others = setUp({ preceding: Infinity });
     await expect(others.changes.configure(['p'], 1)).rejects.toThrow(/row: try again$/);
 
@@ -56,7 +56,7 @@ describe('a change of the projects', () => {
     );
   });
 
-  it('is not repeated if it restores: the next beat looks again', async () => {
+  it('is not retried when it restores lost projects', async () => {
     const database = setUp({ lostChanges: 1 });
 
     await expect(database.changes.restore(['p'], 1, 0)).rejects.toThrow(/^lost$/);
@@ -65,7 +65,7 @@ describe('a change of the projects', () => {
     expect(database.countOf('store.committed')).toBe(0);
   });
 
-  it('is made again under a new number if other projects are found after it', async () => {
+  it('is repeated with a new number while the confirmation finds other projects', async () => {
     const database = setUp({ differing: 2 });
 
     await database.changes.configure(['p'], 1);

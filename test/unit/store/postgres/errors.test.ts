@@ -6,7 +6,7 @@ function messageOf(text: string, ...secrets: readonly string[]): string {
   return toStoreError(new DatabaseError(text, text.length, 'error'), secrets).message;
 }
 
-it('hides every part of the connection string in what a server says', () => {
+it('a server error shows no part of the connection string', () => {
   const message = messageOf(
     'no role "app" in "shop" (app:pass+word?)',
     'app',
@@ -16,10 +16,10 @@ it('hides every part of the connection string in what a server says', () => {
   expect(message).toContain('no role "[redacted]" in "[redacted]" ([redacted]:[redacted])');
 });
 
-it('hides the longer of two of which one is a part of the other', () => {
+it('the longer of two overlapping secrets is redacted', () => {
   expect(messageOf('role "app-of-shop"', 'app', '', 'app-of-shop')).toContain('role "[redacted]"');
 });
 
-it('does not look for short ones in what has taken the place of others', () => {
+it('short secrets are not redacted inside the text [redacted]', () => {
   expect(messageOf('x y', 'x', 'e', 'd', 'a')).toContain(' [redacted] y)');
 });

@@ -11,7 +11,7 @@ function watchLease(): (at: number, expiresUs: number, remainingMs: number) => b
   };
 }
 
-it('a lease lasts as long as it was good for when it was first read, whatever the database says later', () => {
+it('a lease gains no time without a renewal, even if the clock of the database is set back', () => {
   const isOver = watchLease();
   expect(isOver(0, 1, 10_000)).toBe(false);
   // The clock was set back.
@@ -24,7 +24,7 @@ it('a lease lasts as long as it was good for when it was first read, whatever th
   expect(isOver(13_000, 2, -1)).toBe(true);
 });
 
-it('a lease with more time than any can have is over once a living worker would have renewed it', () => {
+it('a lease with an impossibly long remaining time expires after 150 s without a renewal', () => {
   const isOver = watchLease();
   // The clock was set back by two hours before this worker read the lease for the first time.
   expect(isOver(0, 1, 7_200_000)).toBe(false);

@@ -33,7 +33,7 @@ function databaseOf(fails: (asked: readonly string[]) => boolean) {
   };
 }
 
-it('reads thousands of changed projects in parts, few at a time, and then none', async () => {
+it('a snapshot reads 2600 changed projects in 11 batches, 4 at a time, and unchanged ones not again', async () => {
   const { database, reads, most } = databaseOf(() => false);
   const read = createOwnedSnapshot(database, 'w');
   const { projects } = await read();
@@ -44,7 +44,7 @@ it('reads thousands of changed projects in parts, few at a time, and then none',
   expect(reads.length).toBe(11);
 });
 
-it('goes on after a failed read with what was read', async () => {
+it('a snapshot after a failed one reads only the batch that failed', async () => {
   let isFailing = true;
   const { database, reads } = databaseOf((asked) => isFailing && asked.includes('p600'));
   const read = createOwnedSnapshot(database, 'w');

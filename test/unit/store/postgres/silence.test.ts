@@ -47,7 +47,7 @@ function setUp(shown: Shown, stream: object = {}) {
   return { open, ends: () => ends, outcome, looks, answer: answer.resolve };
 }
 
-it('a connection is silent when the server twice works on other statements only', async () => {
+it('a statement fails as silent when two checks in a row find the server not running it', async () => {
   const { outcome, looks, open, ends } = setUp((own) => [own, 'SELECT 1']);
   await looks(1);
   expect(outcome).not.toHaveBeenCalled();
@@ -59,7 +59,7 @@ it('a connection is silent when the server twice works on other statements only'
   expect(ends()).toBe(2);
 });
 
-describe('a connection is waited for', () => {
+describe('a statement without a response', () => {
   it.each<[string, Shown]>([
     ['works on its statement', (own) => [own, STATEMENT]],
     ['works on it, and cuts texts off', (own) => [own.slice(0, 20), STATEMENT.slice(0, 20)]],
@@ -79,7 +79,7 @@ describe('a connection is waited for', () => {
         throw new Error('permission denied');
       },
     ],
-  ])('while the server %s', async (_, shown) => {
+  ])('keeps waiting while the server %s', async (_, shown) => {
     const { outcome, looks, answer, open, ends } = setUp(shown);
     await looks(10);
     expect(outcome).not.toHaveBeenCalled();
@@ -89,7 +89,7 @@ describe('a connection is waited for', () => {
     expect(outcome).toHaveBeenCalledWith('late');
   });
 
-  it('while the server takes no new one, and is given up when it does', async () => {
+  it('keeps waiting while the server accepts no new connection, and fails once it does', async () => {
     const { outcome, looks, open } = setUp((own) => [own]);
     for (let n = 0; n < 10; n += 1) open.mockRejectedValueOnce(new Error('ECONNREFUSED'));
     await looks(10);
@@ -99,7 +99,7 @@ describe('a connection is waited for', () => {
     expect(outcome).toHaveBeenCalledWith(expect.any(SilentConnectionError));
   });
 
-  it('while bytes come in', async () => {
+  it('keeps waiting while bytes arrive on its connection', async () => {
     let received = 0;
     const stream = new Socket();
     Object.defineProperty(stream, 'bytesRead', { get: () => received });
@@ -112,7 +112,7 @@ describe('a connection is waited for', () => {
   });
 });
 
-it('nothing is looked at for statements that are answered soon', async () => {
+it('a statement that is answered within 1.5 s causes no check', async () => {
   const { outcome, looks, answer, open } = setUp((own) => [own]);
   answer('soon');
   await looks(3);

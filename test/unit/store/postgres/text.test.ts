@@ -6,8 +6,8 @@ const text = fc.string({ unit: fc.constantFrom('\u0000', '\u0001', '\u0002', 'a'
 const compare = (one: string, other: string) =>
   Buffer.compare(Buffer.from(one), Buffer.from(other));
 
-describe('a text in PostgreSQL', () => {
-  it('has no U+0000 and comes back as it was, in the same order among others', () => {
+describe('a string stored in PostgreSQL', () => {
+  it('contains no U+0000, reads back unchanged and keeps its sort order', () => {
     fc.assert(
       fc.property(text, text, (one, other) => {
         expect(toStored(one)).not.toContain('\u0000');
@@ -17,7 +17,7 @@ describe('a text in PostgreSQL', () => {
     );
   });
 
-  it('comes back from JSON, whatever PostgreSQL escapes in it', () => {
+  it('reads back unchanged from JSON in which PostgreSQL escapes control characters', () => {
     const escape = (one: string) => JSON.stringify(one).replaceAll('\u0001', '\\u0001');
     fc.assert(
       fc.property(text, (one) => {
@@ -26,11 +26,11 @@ describe('a text in PostgreSQL', () => {
     );
   });
 
-  it('that is none in UTF-8 is made one', () => {
+  it('has a lone surrogate replaced by U+FFFD', () => {
     expect(toStored('a\uD800b')).toBe('a\uFFFDb');
   });
 
-  it('may be absent', () => {
+  it('is NULL if it is undefined', () => {
     expect(toStored(undefined)).toBeNull();
   });
 });

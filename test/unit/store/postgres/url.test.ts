@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { readUrl } from '../../../../src/store/postgres/url.ts';
 
 describe('a connection string', () => {
-  it('names user, password, servers and database', async () => {
+  it('is parsed into user, password, database, servers and secrets', async () => {
     expect(
       await readUrl('postgres://me:p%40ss%2F@one:5433,two/monitor?sslmode=verify-full'),
     ).toEqual({
@@ -35,11 +35,11 @@ describe('a connection string', () => {
       { host: 'db', port: 5432, tls: false },
     ],
     ['postgres://me@/d?host=/run/pg&port=7', { host: '/run/pg', port: 7, tls: false }],
-  ])('%s leads to %j', async (url, server) => {
+  ])('%s resolves to %j', async (url, server) => {
     expect((await readUrl(url)).servers).toEqual([server]);
   });
 
-  it('leaves prepared statements out behind a pooler without them', async () => {
+  it('disables prepared statements with prepared=false', async () => {
     expect((await readUrl('postgres://me@db/d?prepared=false')).prepared).toBe(false);
   });
 
@@ -55,7 +55,7 @@ describe('a connection string', () => {
     ['postgres://me@db?sslmode=secret', 'sslmode that is not one of'],
     ['postgres://me@db?sslrootcert=/secret', 'sslrootcert that cannot be read'],
     ['postgres://me@db?target_session_attrs=standby', 'target_session_attrs that is not one of'],
-  ])('%s is refused, and not shown', async (url, message) => {
+  ])('%s is rejected with a message that does not show it', async (url, message) => {
     const error: unknown = await readUrl(url).catch((reason: unknown) => reason);
     expect(error).toMatchObject({ message: expect.stringContaining(message) });
     expect(String(error)).not.toMatch(/secret|se@|cret/);

@@ -38,7 +38,7 @@ async function contents(file: string) {
 }
 
 describe('a backup', () => {
-  it('is the store as it is, for its owner alone, and nothing else is left', async () => {
+  it('has the content of the store and mode 0600, and leaves no partial file', async () => {
     const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
     const [failure] = await store.pendingFailures({ limitPerProject: 1 });
     const errorInfo = { error_id: 'E', error_msg: 'broken' };
@@ -54,7 +54,7 @@ describe('a backup', () => {
     expect((await readdir(directory.path)).filter((name) => name.includes('partial'))).toEqual([]);
   });
 
-  it('is a store that a daemon goes on with, transition ids too', async () => {
+  it('can be opened by a daemon, which continues the transition ids', async () => {
     await backUp({ path, target, replace: false });
     const store = await openStoreInProcess({ path: target, clock: systemClock, emit: () => {} });
     await see(store, 'p', { a: 'FAILED', b: 'FAILED' }, 50);
@@ -64,7 +64,7 @@ describe('a backup', () => {
     await store.close();
   });
 
-  it('has what a daemon committed before it, though that is in the write-ahead log', async () => {
+  it('includes commits that are only in the write-ahead log', async () => {
     const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
     await see(store, 'p', { a: 'FAILED', b: 'FAILED' }, 50);
     await backUp({ path, target, replace: false });
@@ -72,7 +72,7 @@ describe('a backup', () => {
     await store.close();
   });
 
-  it('is whole and sound while another process commits without a pause', async () => {
+  it('passes the integrity check while another process commits without a pause', async () => {
     const busy = join(directory.path, 'busy.db');
     await using child = startChild('commit-forever.ts', busy);
     await child.lines.next();
@@ -84,7 +84,7 @@ describe('a backup', () => {
     }
   });
 
-  it('never takes the place of a file, unless it is told to', async () => {
+  it('replaces an existing file only if replace is set', async () => {
     await writeFile(target, 'precious');
     await expect(backUp({ path, target, replace: false })).rejects.toThrow(
       `${target} exists: choose another name, or replace it by --force`,
@@ -94,17 +94,20 @@ describe('a backup', () => {
     expect(await contents(target)).toEqual(await contents(path));
   });
 
-  it.each(['-wal', '-journal'])('does not go where another store left its %s', async (suffix) => {
-    await writeFile(target + suffix, 'of another store');
-    for (const replace of [false, true]) {
-      await expect(backUp({ path, target, replace })).rejects.toThrow(
-        `${target}${suffix} would damage the copy`,
-      );
-    }
-    expect(existsSync(target)).toBe(false);
-  });
+  it.each(['-wal', '-journal'])(
+    'is rejected if the target has the %s file of another store',
+    async (suffix) => {
+      await writeFile(target + suffix, 'of another store');
+      for (const replace of [false, true]) {
+        await expect(backUp({ path, target, replace })).rejects.toThrow(
+          `${target}${suffix} would damage the copy`,
+        );
+      }
+      expect(existsSync(target)).toBe(false);
+    },
+  );
 
-  it('leaves nothing behind when it fails', async () => {
+  it('creates no target file if the store is damaged', async () => {
     const db = new Database(path);
     db.exec("UPDATE record SET name = hex(zeroblob(5e5)) WHERE id = 'a'");
     db.pragma('wal_checkpoint(TRUNCATE)');
@@ -117,7 +120,7 @@ describe('a backup', () => {
   });
 
   it.each(['', '-wal', '-shm', '-journal', '.lock'])(
-    'never takes the place of the store%s, by whatever name it is called',
+    'never replaces the store%s, even through another path, a symlink or a hard link',
     async (suffix) => {
       const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
       await see(store, 'p', { a: 'FAILED', b: 'FAILED' }, 50);
@@ -142,7 +145,7 @@ describe('a backup', () => {
     },
   );
 
-  it('beside a store that is reached by a link spares the files beside the real one', async () => {
+  it('never replaces the files of a store that is opened through a symlink', async () => {
     const other = join(directory.path, 'link.db');
     await symlink(path, other);
     for (const file of [other, path, `${path}-wal`]) {

@@ -33,12 +33,12 @@ async function broken() {
 
 const impossible = (place: string) => `each value is one that evalwatch can have written: ${place}`;
 
-describe('a store', () => {
-  it('is sound as the daemon writes it', async () => {
+describe('the store check', () => {
+  it('finds nothing in a store as the daemon writes it', async () => {
     expect(await broken()).toEqual([]);
   });
 
-  it('is sound while the daemon has it open, and after retention and the removal of a project', async () => {
+  it('finds nothing while the daemon runs, or after retention and the removal of a project', async () => {
     const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
     expect(await broken()).toEqual([]);
     for (const failure of await store.pendingFailures({ limitPerProject: 9 })) {
@@ -56,7 +56,7 @@ describe('a store', () => {
     await store.close();
   });
 
-  it('whose index lost its entries is not', async () => {
+  it('reports an index that lost its entries', async () => {
     damage('UPDATE record SET missing = 1');
     const image = await readFile(path);
     // Removes the cells from the page of the index.
@@ -72,7 +72,7 @@ describe('a store', () => {
     expect((await broken()).join()).toContain('its pages and indexes are intact: ');
   });
 
-  it('with a schema that was changed is not, and is asked nothing else', async () => {
+  it('reports a modified schema and applies no other rule', async () => {
     damage(
       'CREATE TRIGGER quiet AFTER INSERT ON failure BEGIN DELETE FROM settlement; END; DELETE FROM failure',
     );
@@ -158,7 +158,7 @@ describe('a store', () => {
     ['UPDATE transition_total SET count = -1', impossible('total of listing 1: count')],
     ["UPDATE failure SET reason = 'x'", impossible('failure 2: reason')],
     ['UPDATE sqlite_sequence SET seq = 9223372036854775807', impossible('numbers of transition')],
-  ])('that had %s is not', async (sql, finding) => {
+  ])('reports the damage done by %s', async (sql, finding) => {
     damage(sql);
     const found = await broken();
     expect(found.filter((each) => each.startsWith(finding))).not.toEqual([]);

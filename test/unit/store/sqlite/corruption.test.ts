@@ -72,7 +72,7 @@ describe('a damaged store', () => {
     return errors;
   }
 
-  it('is said to be damaged, and what to do', async () => {
+  it('is reported as corrupt with advice on what to do', async () => {
     const PAGE = 4096;
     await writeFile(path, Buffer.from(intact).fill(0xff, PAGE));
     const errors = await errorsOf();
@@ -86,7 +86,7 @@ describe('a damaged store', () => {
     }
   });
 
-  it('that was cut short is damaged too', async () => {
+  it('is reported as corrupt if its file is truncated', async () => {
     await writeFile(path, intact.subarray(0, intact.length / 2));
     const errors = await errorsOf();
     expect(errors).toContainEqual(expect.objectContaining({ reason: 'corrupt' }));
@@ -94,7 +94,7 @@ describe('a damaged store', () => {
   });
 
   // The proof `corrupt-store` has many more rounds, and threads.
-  it('gives only StoreErrors, wherever its bits flipped', async () => {
+  it('causes only StoreErrors if random bits are flipped', async () => {
     const random = generator(42);
     for (let round = 0; round < 15; round += 1) {
       const damaged = Buffer.from(intact);

@@ -6,7 +6,7 @@ import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { startChild } from './child.ts';
 
-it('a daemon that is killed while it commits loses nothing that it acknowledged', async () => {
+it('a daemon that is killed during a commit loses no acknowledged transition', async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, 'store.db');
   const acknowledged: string[] = [];

@@ -6,7 +6,7 @@ import { temporaryDirectory } from '../../../support/temporary.ts';
 
 const FULL = 2;
 
-it('every open has a write-ahead log and synchronous=FULL', async () => {
+it('every opened database has a write-ahead log and synchronous=FULL', async () => {
   await using directory = await temporaryDirectory();
   for (let opening = 0; opening < 3; opening += 1) {
     const db = new Database(join(directory.path, 'store.db'));
@@ -17,7 +17,7 @@ it('every open has a write-ahead log and synchronous=FULL', async () => {
   }
 });
 
-it('an open that cannot have them fails', () => {
+it('opening fails if the database cannot have a write-ahead log', () => {
   const db = new Database(':memory:');
   expect(() => makeDurable(db)).toThrow('needs journal_mode wal and synchronous 2, and has memory');
 });

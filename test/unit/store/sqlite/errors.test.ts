@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import { toStoreError } from '../../../../src/store/sqlite/errors.ts';
 
-describe('what SQLite and the system say, as a reason', () => {
+describe('toStoreError', () => {
   it.each([
     ['SQLITE_FULL', 'full'],
     ['SQLITE_IOERR', 'io'],
@@ -18,7 +18,7 @@ describe('what SQLite and the system say, as a reason', () => {
     ['SQLITE_NOTADB', 'corrupt'],
     ['SQLITE_CONSTRAINT_UNIQUE', 'other'],
     ['SQLITE_ERROR', 'other'],
-  ])('%s is %s', (code, reason) => {
+  ])('maps %s to the reason %s', (code, reason) => {
     const cause = new Database.SqliteError('as SQLite says it', code);
     const error = toStoreError(cause, '/data/store.db');
     expect(error).toMatchObject({ name: 'StoreError', reason, cause });
@@ -30,24 +30,24 @@ describe('what SQLite and the system say, as a reason', () => {
     ['EDQUOT', 'full'],
     ['EACCES', 'io'],
     ['EROFS', 'io'],
-  ])('a system call that fails with %s is %s', (code, reason) => {
+  ])('maps a system call that fails with %s to the reason %s', (code, reason) => {
     const cause = Object.assign(new Error(code), { code, syscall: 'open' });
     expect(toStoreError(cause, '/data/store.db').reason).toBe(reason);
   });
 
-  it('a real one of the system has what makes it one', async () => {
+  it('recognizes a real error of a system call', async () => {
     const cause: unknown = await readFile('/nowhere/at/all').catch((error: unknown) => error);
     expect(toStoreError(cause, 'x').reason).toBe('io');
   });
 
-  it('a StoreError stays itself, and so does a bug', () => {
+  it('returns a StoreError and throws a bug, both unchanged', () => {
     const error = new StoreError('busy', 'held');
     expect(toStoreError(error, 'x')).toBe(error);
     const bugs = [new TypeError('bug'), new Error('never'), 'text', undefined];
     for (const bug of bugs) expect(thrownBy(() => toStoreError(bug, 'x'))).toBe(bug);
   });
 
-  it('a code that nobody knows is other', () => {
+  it('maps an unknown code to the reason other', () => {
     const cause = Object.assign(new Error('too long'), { code: 'ERR_STRING_TOO_LONG' });
     expect(toStoreError(cause, 'x').reason).toBe('other');
   });

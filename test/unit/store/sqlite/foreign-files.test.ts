@@ -38,14 +38,14 @@ const FOREIGN: readonly (readonly [
   ],
 ];
 
-describe('a file that is no store of ours', () => {
+describe('a file that this version cannot open as a store', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
   beforeEach(async () => {
     directory = await temporaryDirectory();
   });
   afterEach(() => directory[Symbol.asyncDispose]());
 
-  it.each(FOREIGN)('%s is refused by the daemon and left as it is', async (_name, make, says) => {
+  it.each(FOREIGN)('%s is rejected by the daemon and left unchanged', async (_name, make, says) => {
     const path = join(directory.path, 'file');
     await make(path);
     const before = await contents();
@@ -58,7 +58,7 @@ describe('a file that is no store of ours', () => {
     expect(await contents()).toEqual(before);
   });
 
-  it.each(FOREIGN)('%s is refused by a reader and left as it is', async (_name, make, says) => {
+  it.each(FOREIGN)('%s is rejected by a reader and left unchanged', async (_name, make, says) => {
     const path = join(directory.path, 'file');
     await make(path);
     const before = await contents();
@@ -69,7 +69,7 @@ describe('a file that is no store of ours', () => {
     expect(await contents()).toEqual(before);
   });
 
-  it('is noticed where there was a store before', async () => {
+  it('is rejected even if its path had a store before', async () => {
     const path = join(directory.path, 'file');
     await (await openStoreInProcess({ path, clock: systemClock, emit: () => {} })).close();
     await rm(path);
@@ -81,7 +81,7 @@ describe('a file that is no store of ours', () => {
     expect(await contents()).toEqual(before);
   });
 
-  it('a store that a crash left newer in its log only is refused', async () => {
+  it('is rejected if its newer schema version is only in the write-ahead log', async () => {
     const path = join(directory.path, 'file');
     const origin = join(directory.path, 'origin');
     await (await openStoreInProcess({ path: origin, clock: systemClock, emit: () => {} })).close();

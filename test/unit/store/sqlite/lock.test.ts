@@ -11,7 +11,7 @@ import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { startChild } from './child.ts';
 
-describe('a store serves one daemon at a time', () => {
+describe('the lock of a store', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
   beforeEach(async () => {
     directory = await temporaryDirectory();
@@ -29,7 +29,7 @@ describe('a store serves one daemon at a time', () => {
     return child;
   }
 
-  it('a second one is told the process and host that hold it', async () => {
+  it('rejects a second daemon and names the process and host of the holder', async () => {
     await using child = await holder(at('store.db'));
     await expect(open(at('store.db'))).rejects.toMatchObject({
       name: 'StoreError',
@@ -38,7 +38,7 @@ describe('a store serves one daemon at a time', () => {
     });
   });
 
-  it('a holder that is killed holds it no more', async () => {
+  it('is released when the holder is killed', async () => {
     await using child = await holder(at('store.db'));
     await child.kill();
     const store = await open(at('store.db'));
@@ -46,13 +46,13 @@ describe('a store serves one daemon at a time', () => {
     await store.close();
   });
 
-  it('a holder that closed it holds it no more', async () => {
+  it('is released when the holder closes the store', async () => {
     await (await open(at('store.db'))).close();
     await using child = await holder(at('store.db'));
     await expect(open(at('store.db'))).rejects.toThrow(`process ${child.pid}`);
   });
 
-  it('the same process does not get it twice, and what it holds stays held', async () => {
+  it('is not granted twice to one process, and stays held after the second attempt', async () => {
     const store = await openInThread(at('store.db'));
     await expect(openInThread(at('store.db'))).rejects.toMatchObject({
       reason: 'busy',
@@ -66,7 +66,7 @@ describe('a store serves one daemon at a time', () => {
     await store.close();
   });
 
-  it('of two that begin at the same moment one gets it', async () => {
+  it('is granted to only one of two concurrent opens', async () => {
     const outcomes = await Promise.allSettled([
       openInThread(at('store.db')),
       openInThread(at('store.db')),
@@ -83,7 +83,7 @@ describe('a store serves one daemon at a time', () => {
     ['a link to a link', 'again.db'],
     ['a link to the directory', 'folder/store.db'],
     ['a path with ..', 'real/../real/store.db'],
-  ])('whatever leads to it: %s', async (_name, path) => {
+  ])('also applies to a store opened through %s', async (_name, path) => {
     await mkdir(at('real'));
     await symlink('real/store.db', at('link.db'));
     await symlink('link.db', at('again.db'));
@@ -99,7 +99,7 @@ describe('a store serves one daemon at a time', () => {
   it.each([
     ['in the same directory', 'twin.db'],
     ['in another directory', 'other/twin.db'],
-  ])('whatever its name: a hard link %s', async (_where, name) => {
+  ])('also applies to a hard link %s', async (_where, name) => {
     await mkdir(at('other'));
     await (await open(at('store.db'))).close();
     await using child = await holder(at('store.db'));
@@ -117,7 +117,7 @@ describe('a store serves one daemon at a time', () => {
     await twin.kill();
   });
 
-  it('a store with several names that nobody else has open is opened', async () => {
+  it('does not reject a store with two hard links that is not open elsewhere', async () => {
     await (await open(at('store.db'))).close();
     await link(at('store.db'), at('snapshot.db'));
     const store = await open(at('store.db'));
@@ -126,7 +126,7 @@ describe('a store serves one daemon at a time', () => {
     await store.close();
   });
 
-  it('a store with several names and damaged is said to be damaged, not its lock', async () => {
+  it('does not hide that a store with two hard links is damaged', async () => {
     await (await open(at('store.db'))).close();
     await copyFile(at('store.db'), at('damaged.db'));
     const db = new Database(at('damaged.db'));
@@ -140,7 +140,7 @@ describe('a store serves one daemon at a time', () => {
     });
   });
 
-  it('a reader needs no lock, and does not break it', async () => {
+  it('is neither needed nor broken by a reader', async () => {
     const store = await open(at('store.db'));
     await store.configureProjects(['p'], 1);
     const reader = await openReader({ path: at('store.db') });
@@ -151,7 +151,7 @@ describe('a store serves one daemon at a time', () => {
     await store.close();
   });
 
-  it('a reader in the same process takes nothing from it', async () => {
+  it('does not lose its SQLite lock to a reader in the same process', async () => {
     const store = await open(at('store.db'));
     await store.configureProjects(['p'], 1);
     await (await openReader({ path: at('store.db') })).close();
@@ -161,14 +161,14 @@ describe('a store serves one daemon at a time', () => {
     await store.close();
   });
 
-  it('a failed opening holds nothing', async () => {
+  it('is released after a failed open', async () => {
     await writeFile(at('file.db'), 'text');
     await expect(open(at('file.db'))).rejects.toThrow('not an SQLite database');
     await writeFile(at('file.db'), '');
     await (await open(at('file.db'))).close();
   });
 
-  it('a damaged lock file is said to be one', async () => {
+  it('reports a damaged lock file', async () => {
     await writeFile(at('store.db.lock'), 'text'.repeat(300));
     await expect(open(at('store.db'))).rejects.toMatchObject({
       reason: 'corrupt',

@@ -37,7 +37,7 @@ describe('migrations', () => {
     expect(version()).toBe(3);
   });
 
-  it('one that fails leaves the version before it', () => {
+  it('keep the previous version if one fails', () => {
     const failing = ['CREATE TABLE a (x)', 'CREATE TABLE b (x); INSERT INTO nowhere VALUES (1)'];
     expect(() => migrate(db, failing)).toThrow('no such table: nowhere');
     expect(tables()).toEqual(['a']);
@@ -47,7 +47,7 @@ describe('migrations', () => {
     expect(version()).toBe(2);
   });
 
-  it('the first one that fails leaves the file new', () => {
+  it('leave a new file empty if the first one fails', () => {
     expect(() => migrate(db, ['CREATE TABLE a (x); nonsense'])).toThrow('syntax error');
     expect([tables(), version(), db.pragma('application_id', { simple: true })]).toEqual([
       [],
@@ -56,13 +56,13 @@ describe('migrations', () => {
     ]);
   });
 
-  it('that are shipped make the version that this program knows', async () => {
+  it('bring a new file to the current schema version', async () => {
     migrate(db, await readMigrations());
     expect(version()).toBe(SCHEMA_VERSION);
     expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
   });
 
-  it('index the failures that there are', async () => {
+  it('index the failures that are already stored', async () => {
     const migrations = await readMigrations();
     migrate(db, migrations.slice(0, 2));
     db.exec(`
@@ -76,7 +76,7 @@ describe('migrations', () => {
     expect(createFailureCounts(db)(query)).toEqual([{ project: 'p', count: 2 }]);
   });
 
-  it('count the durations that transitions tell, of prompts that waited', async () => {
+  it('count the durations of the stored transitions of prompts', async () => {
     const migrations = await readMigrations();
     migrate(db, migrations.slice(0, 3));
     const day = 86_400_000;
@@ -114,7 +114,7 @@ describe('migrations', () => {
     ]);
   });
 
-  it('count each duration in the bucket in which the program counts it', async () => {
+  it('put each duration into the same bucket as the daemon', async () => {
     const migrations = await readMigrations();
     migrate(db, migrations.slice(0, 3));
     const lengths = Array.from({ length: 400 }, (_, index) => Math.round(1.06 ** index));
@@ -162,7 +162,7 @@ describe('migrations', () => {
     ]);
   });
 
-  it('put the failures that were settled before into an order', async () => {
+  it('order the failures that are already settled by their settlement time', async () => {
     const migrations = await readMigrations();
     migrate(db, migrations.slice(0, 1));
     db.exec(`

@@ -8,7 +8,7 @@ import { SCHEMA_VERSION } from '../../../../src/store/sqlite/sql/migrate.ts';
 import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
-describe('opening a store', () => {
+describe('an SQLite store', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
   beforeEach(async () => {
     directory = await temporaryDirectory();
@@ -20,7 +20,7 @@ describe('opening a store', () => {
     openStore({ path, clock: systemClock, emit: () => {}, ...(onCreated && { onCreated }) });
   const modeOf = async (path: string) => ((await stat(path)).mode & 0o777).toString(8);
 
-  it('makes missing directories for the owner alone and leaves the others', async () => {
+  it('creates missing directories with mode 0700 and leaves existing ones unchanged', async () => {
     await mkdir(at('there'), { mode: 0o755 });
     await (await open(at('there', 'new', 'deep', 'store.db'))).close();
     expect(await modeOf(at('there'))).toBe('755');
@@ -28,7 +28,7 @@ describe('opening a store', () => {
     expect(await modeOf(at('there', 'new', 'deep'))).toBe('700');
   });
 
-  it('makes every file for the owner alone', async () => {
+  it('creates every file with mode 0600', async () => {
     const store = await open(at('store.db'));
     await store.configureProjects(['p'], 1);
     expect((await readdir(directory.path)).toSorted()).toEqual([
@@ -41,14 +41,14 @@ describe('opening a store', () => {
     await store.close();
   });
 
-  it('says that a store is new, once', async () => {
+  it('calls onCreated only when it is new', async () => {
     const onCreated = vi.fn<(path: string) => void>();
     await (await open(at('store.db'), onCreated)).close();
     await (await open(at('store.db'), onCreated)).close();
     expect(onCreated.mock.calls).toEqual([[at('store.db')]]);
   });
 
-  it('takes an empty file for a new store', async () => {
+  it('treats an empty file as a new store', async () => {
     await writeFile(at('store.db'), '');
     const onCreated = vi.fn<(path: string) => void>();
     const store = await open(at('store.db'), onCreated);
@@ -57,21 +57,21 @@ describe('opening a store', () => {
     await store.close();
   });
 
-  it('marks the file as its own', async () => {
+  it('writes its application id and schema version to the file header', async () => {
     await (await open(at('store.db'))).close();
     const header = await readFile(at('store.db'));
     expect(header.toString('latin1', 68, 72)).toBe('EVWT');
     expect(header.readUInt32BE(60)).toBe(SCHEMA_VERSION);
   });
 
-  it('a clean close leaves the whole store in one file', async () => {
+  it('leaves no write-ahead log after a clean close', async () => {
     const store = await open(at('store.db'));
     await store.configureProjects(['p'], 1);
     await store.close();
     expect((await readdir(directory.path)).toSorted()).toEqual(['store.db', 'store.db.lock']);
   });
 
-  it('a close beside a reader leaves the whole store in the file, too', async () => {
+  it('empties the write-ahead log when it closes while a reader is open', async () => {
     const store = await open(at('store.db'));
     const reader = await openReader({ path: at('store.db') });
     await store.configureProjects(['p'], 1);
@@ -81,7 +81,7 @@ describe('opening a store', () => {
     await reader.close();
   });
 
-  it('has a write-ahead log, also after a tool has taken it away', async () => {
+  it('uses a write-ahead log even after a tool has disabled it', async () => {
     await (await open(at('store.db'))).close();
     const tool = new Database(at('store.db'));
     expect(tool.pragma('journal_mode = DELETE', { simple: true })).toBe('delete');
@@ -105,7 +105,7 @@ describe('opening a store', () => {
     ]);
   });
 
-  it('says the size of file and log', async () => {
+  it('returns the sizes of its file and its log', async () => {
     const store = await open(at('store.db'));
     await store.configureProjects(['p'], 1);
     expect(await store.size()).toEqual({
@@ -122,7 +122,7 @@ describe('opening a store', () => {
     ['in a circle of links', 'circle', 'ELOOP', 'io'],
     ['a name that SQLite would change', 'store.db ', 'white space', 'other'],
     ['no possible name', 'a\u0000b', 'null bytes', 'other'],
-  ])('refuses a path that is %s', async (_name, path, message, reason) => {
+  ])('rejects a path that is %s', async (_name, path, message, reason) => {
     await mkdir(at('folder'));
     await writeFile(at('file'), 'text');
     await symlink('circle', at('circle'));

@@ -31,7 +31,7 @@ describe('a reader', () => {
     return projects;
   }
 
-  it('reads beside the daemon, what it commits meanwhile too', async () => {
+  it('reads while the daemon runs, including new commits', async () => {
     const store = await open();
     await store.configureProjects(['p'], 1);
     const reader = await openReader({ path });
@@ -44,7 +44,7 @@ describe('a reader', () => {
     expect(await projectsOf()).toEqual(['p', 'q']);
   });
 
-  it('reads beside a daemon of another process', async () => {
+  it('reads while a daemon in another process has the store open', async () => {
     const store = await open();
     await store.configureProjects(['p'], 1);
     await store.close();
@@ -53,7 +53,7 @@ describe('a reader', () => {
     expect(await projectsOf()).toEqual(['p']);
   });
 
-  it('reads without a daemon and leaves the file as it is', async () => {
+  it('reads without a daemon and leaves the file unchanged', async () => {
     const store = await open();
     await store.configureProjects(['p'], 1);
     await store.close();
@@ -63,7 +63,7 @@ describe('a reader', () => {
     await (await open()).close();
   });
 
-  it('reads what a crash left in the log, and leaves it there', async () => {
+  it('reads commits that a crash left in the write-ahead log, and leaves them there', async () => {
     const store = await open();
     await store.configureProjects(['p'], 1);
     const crashed = join(directory.path, 'crashed');
@@ -78,7 +78,7 @@ describe('a reader', () => {
     expect([await readFile(file), await readFile(`${file}-wal`)]).toEqual(before);
   });
 
-  it('reads through a link', async () => {
+  it('reads through a symlink', async () => {
     const store = await open();
     await store.configureProjects(['p'], 1);
     const link = join(directory.path, 'link.db');
@@ -87,7 +87,7 @@ describe('a reader', () => {
     await store.close();
   });
 
-  it('reads where it may write nothing', async () => {
+  it('reads a store in a directory without write permission', async () => {
     const store = await open();
     await store.configureProjects(['p'], 1);
     await store.close();
@@ -105,7 +105,7 @@ describe('a reader', () => {
     expect(await readdir(directory.path)).toEqual(before);
   });
 
-  it('writes nothing', async () => {
+  it('has no commitPoll method', async () => {
     await (await open()).close();
     const reader = await openReader({ path });
     expect(Object.keys(reader)).not.toContain('commitPoll');
@@ -115,7 +115,7 @@ describe('a reader', () => {
   it.each([
     ['no file', undefined],
     ['an empty file', ''],
-  ])('says of %s that there is no store yet', async (_name, content) => {
+  ])('reports %s as a store that does not exist yet', async (_name, content) => {
     if (content !== undefined) await writeFile(path, content);
     const before = await readdir(directory.path);
     await expect(openReader({ path })).rejects.toMatchObject({

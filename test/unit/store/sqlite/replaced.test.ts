@@ -52,12 +52,12 @@ const FILES = ['store.db', 'store.db-wal', 'store.db-shm', 'store.db.lock'].map(
   path: `data/${name}`,
 }));
 
-describe('a store whose file is replaced under it', () => {
+describe('a store whose files are moved or replaced', () => {
   it.each([
     ...FILES,
     { what: 'the directory is', path: 'data' },
     { what: 'the link is', path: 'link.db' },
-  ])('stores nothing while $what moved away, and goes on once it is back', async ({ path }) => {
+  ])('stores nothing while $what moved away, and continues once it is back', async ({ path }) => {
     const { store, compareFiles, failures } = await openLinked();
     expect(store.isInPlace()).toBe(true);
     await rename(at(path), at('elsewhere'));
@@ -80,7 +80,7 @@ describe('a store whose file is replaced under it', () => {
     await store.close();
   });
 
-  it.each(FILES)('tells without a commit that $what another file', async ({ path }) => {
+  it.each(FILES)('detects without a commit that $what another file', async ({ path }) => {
     const { store, compareFiles, failures } = await openLinked();
     await rm(at(path));
     await writeFile(at(path), '');
@@ -91,7 +91,7 @@ describe('a store whose file is replaced under it', () => {
     await store.close();
   });
 
-  it('tells that the link to it leads to another store', async () => {
+  it('rejects a commit if its symlink leads to another store', async () => {
     const { store } = await openLinked();
     const other = await openStoreInProcess({
       path: at('other.db'),
@@ -107,26 +107,23 @@ describe('a store whose file is replaced under it', () => {
     await other.close();
   });
 
-  it.each(FILES)(
-    'is not opened when $what replaced while it is looked through',
-    async ({ path }) => {
-      const { store } = await openLinked();
-      const paths = { path: at('link.db'), file: at('data/store.db') };
-      await store.close();
-      await writeFile(at('other'), '');
-      const pragma = Reflect.get(Database.prototype, 'pragma');
-      vi.spyOn(Database.prototype, 'pragma').mockImplementation(function (
-        this: Connection,
-        ...args
-      ): unknown {
-        if (args[0] === 'integrity_check(1)') renameSync(at('other'), at(path));
-        return Reflect.apply(pragma, this, args);
-      });
-      await expect(openDatabase(paths)).rejects.toMatchObject({ reason: 'replaced' });
-    },
-  );
+  it.each(FILES)('is not opened if $what replaced during the integrity check', async ({ path }) => {
+    const { store } = await openLinked();
+    const paths = { path: at('link.db'), file: at('data/store.db') };
+    await store.close();
+    await writeFile(at('other'), '');
+    const pragma = Reflect.get(Database.prototype, 'pragma');
+    vi.spyOn(Database.prototype, 'pragma').mockImplementation(function (
+      this: Connection,
+      ...args
+    ): unknown {
+      if (args[0] === 'integrity_check(1)') renameSync(at('other'), at(path));
+      return Reflect.apply(pragma, this, args);
+    });
+    await expect(openDatabase(paths)).rejects.toMatchObject({ reason: 'replaced' });
+  });
 
-  it('leaves the log of the store that took its place alone when it closes', async () => {
+  it('does not touch the log of the store that took its place when it closes', async () => {
     const { store } = await openLinked();
     await rename(at('data'), at('elsewhere'));
     await mkdir(at('data'));
@@ -145,7 +142,7 @@ describe('a store whose file is replaced under it', () => {
     await again.close();
   });
 
-  it('is not what a reader goes on with', async () => {
+  it('makes a reader fail until the files are back', async () => {
     const { store } = await openLinked();
     const reader = await openReader({ path: at('link.db') });
     expect(await reader.projects()).toEqual(['p']);

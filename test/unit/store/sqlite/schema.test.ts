@@ -86,8 +86,8 @@ const CHANGES: readonly (readonly [what: string, sql: string, finding: string])[
   ],
 ];
 
-describe('a store with another schema than evalwatch makes', () => {
-  it.each(CHANGES)('is refused: %s', async (_what, sql, finding) => {
+describe('a store with a modified schema', () => {
+  it.each(CHANGES)('is rejected: %s', async (_what, sql, finding) => {
     await writeHistory(path);
     edit(sql);
     const refusal = {
@@ -103,7 +103,7 @@ describe('a store with another schema than evalwatch makes', () => {
     }
   });
 
-  it('is refused before it is brought to a newer version', async () => {
+  it('is rejected before it is migrated', async () => {
     const db = new Database(path);
     migrate(db, (await readMigrations()).slice(0, 1));
     db.exec('CREATE TRIGGER quiet AFTER INSERT ON failure BEGIN SELECT 1; END');
@@ -115,8 +115,8 @@ describe('a store with another schema than evalwatch makes', () => {
   });
 });
 
-describe('a store with the schema that evalwatch makes is opened', () => {
-  it('of each version that there was', async () => {
+describe('a store with an unmodified schema', () => {
+  it('is opened for every schema version so far', async () => {
     const migrations = await readMigrations();
     for (const version of migrations.keys()) {
       path = join(directory.path, `version-${version}.db`);
@@ -140,7 +140,7 @@ describe('a store with the schema that evalwatch makes is opened', () => {
       'after its tables were renamed for a while',
       'ALTER TABLE record RENAME TO r; ALTER TABLE r RENAME TO record; ALTER TABLE listing RENAME TO l; ALTER TABLE l RENAME TO listing',
     ],
-  ])('%s', async (_when, sql) => {
+  ])('is opened %s', async (_when, sql) => {
     await writeHistory(path);
     edit(sql);
     await (await open()).close();
@@ -150,7 +150,7 @@ describe('a store with the schema that evalwatch makes is opened', () => {
   });
 });
 
-it('a connection trusts neither schema nor pages, and writes to neither schema nor log', async () => {
+it('a connection distrusts the schema, checks cell sizes and rejects writes to the schema', async () => {
   await writeHistory(path);
   const { connect } = await import('../../../../src/store/sqlite/connection.ts');
   const db = connect(path, { readonly: false, busyTimeoutMs: 0 });

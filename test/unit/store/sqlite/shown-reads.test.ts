@@ -20,7 +20,7 @@ function setUp(assertInPlace: () => Promise<void> = async () => {}) {
   return { shown: createShownReads({ clock: systemClock, thread, start }), start, close };
 }
 
-it('a second thread answers during large commits and half a minute longer', async () => {
+it('a second thread serves reads during large commits and for 30 s after them', async () => {
   const { shown, start, close } = setUp();
   expect(await shown.read(CALL)).toEqual(['first']);
   const done = Promise.withResolvers<void>();
@@ -41,27 +41,27 @@ it('a second thread answers during large commits and half a minute longer', asyn
   expect(await shown.read(CALL)).toEqual(['first']);
 });
 
-it('a second thread that cannot be started is tried again with the next large commit', async () => {
+it('a second thread that fails to start is started again for the next large commit', async () => {
   const { shown, start } = setUp();
   start.mockRejectedValueOnce(new StoreError('io', 'too many open files'));
   expect(await shown.duringCommit(1001, () => shown.read(CALL))).toEqual(['first']);
   expect(await shown.duringCommit(1001, () => shown.read(CALL))).toEqual(['second']);
 });
 
-it('a second thread that has opened another file is not asked', async () => {
+it('a second thread that opened another file is closed and not used', async () => {
   const { shown, close } = setUp(() => Promise.reject(new StoreError('replaced', 'another file')));
   expect(await shown.duringCommit(1001, () => shown.read(CALL))).toEqual(['first']);
   expect(close).toHaveBeenCalledTimes(1);
 });
 
-it('a second thread is not started for a commit of a thousand rows', async () => {
+it('a second thread is not started for a commit of 1000 rows', async () => {
   const { shown, start } = setUp();
   expect(await shown.duringCommit(1000, () => shown.read(CALL))).toEqual(['first']);
   expect(start).not.toHaveBeenCalled();
   expect(vi.getTimerCount()).toBe(0);
 });
 
-it('a close ends the second thread', async () => {
+it('close ends the second thread', async () => {
   const { shown, close } = setUp();
   await shown.duringCommit(1001, async () => {});
   await shown.close();

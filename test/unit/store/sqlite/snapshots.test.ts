@@ -26,7 +26,7 @@ function runningOf({ projects }: StoreSnapshot): Readonly<Record<string, number 
   );
 }
 
-it('has in every page what was committed before it was asked for', async () => {
+it('a snapshot has in every page all commits made before it was requested', async () => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, 'store.db');
   await using opened = new AsyncDisposableStack();

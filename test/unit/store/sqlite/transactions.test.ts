@@ -22,7 +22,7 @@ const HEALTH = {
   lastSuccessAt: 1,
 };
 
-describe('a transaction that fails has done nothing, and the next one works', () => {
+describe('a failed transaction', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
   let db: Database.Database;
 
@@ -58,7 +58,7 @@ describe('a transaction that fails has done nothing, and the next one works', ()
     };
   }
 
-  it('when the disk is full', async () => {
+  it('changes nothing when the disk is full, and the next one succeeds', async () => {
     const { configure, commit, known } = poller();
     configure();
     commit(manyRunning(10), 0);
@@ -78,7 +78,7 @@ describe('a transaction that fails has done nothing, and the next one works', ()
     expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
   });
 
-  it('when it is COMMIT that fails and leaves the transaction open', () => {
+  it('changes nothing when COMMIT fails and leaves it open, and the next one succeeds', () => {
     const { write, configure } = poller();
     configure();
     const orphan = () => {
@@ -91,7 +91,7 @@ describe('a transaction that fails has done nothing, and the next one works', ()
     configure();
   });
 
-  it('when SQLite has rolled back by itself', () => {
+  it('changes nothing when SQLite has rolled it back itself, and the next one succeeds', () => {
     const { write, configure } = poller();
     const conflict = () => {
       db.exec("INSERT INTO project (id, configured_at) VALUES ('x', 1)");
@@ -102,7 +102,7 @@ describe('a transaction that fails has done nothing, and the next one works', ()
     configure();
   });
 
-  it('when the work itself throws', () => {
+  it('changes nothing when its callback throws, and the next one succeeds', () => {
     const { write, configure } = poller();
     const broken = () => {
       configureDirectly();
@@ -115,8 +115,8 @@ describe('a transaction that fails has done nothing, and the next one works', ()
   });
 });
 
-describe('a store that somebody else holds', () => {
-  it('is busy after a short wait, and works again when it is let go', async () => {
+describe('a store that another connection has locked', () => {
+  it('rejects a commit as busy, and accepts it once the lock is released', async () => {
     await using directory = await temporaryDirectory();
     const path = join(directory.path, 'store.db');
     const log = eventLog();

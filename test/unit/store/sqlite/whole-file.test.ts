@@ -17,8 +17,8 @@ afterEach(() => directory[Symbol.asyncDispose]());
 const PATIENCE = { timeout: 100_000, interval: 50 };
 const names = async () => (await readdir(directory.path)).toSorted();
 
-describe('a file that is written whole', () => {
-  it('has a draft that nobody can foresee, for its owner alone', async () => {
+describe('writeWhole', () => {
+  it('uses a draft with a random name and mode 0600', async () => {
     const drafts = new Set<string>();
     for (let round = 0; round < 3; round += 1) {
       await writeWhole(target, true, async ({ path, file }) => {
@@ -33,7 +33,7 @@ describe('a file that is written whole', () => {
     expect(await names()).toEqual(['file']);
   });
 
-  it('takes over neither a draft that was left behind nor a link that was planted', async () => {
+  it('writes neither to a leftover draft nor through a planted symlink', async () => {
     const [left, planted] = [`${target}.partial-${process.pid}`, `${target}.partial-1`];
     await writeFile(left, 'left behind');
     await writeFile(join(directory.path, 'victim'), 'precious');
@@ -44,7 +44,7 @@ describe('a file that is written whole', () => {
     expect(await readFile(planted, 'utf8')).toBe('precious');
   });
 
-  it('leaves nothing behind that could not be written', async () => {
+  it('leaves no draft and keeps an existing file if writing fails', async () => {
     const failing = () => Promise.reject(new Error('no'));
     await expect(writeWhole(target, false, failing)).rejects.toThrow('no');
     expect(await names()).toEqual([]);
@@ -58,7 +58,7 @@ describe('a file that is written whole', () => {
   it.each([
     ['without an existing file', 'draft', []],
     ['in the place of a file', 'replace', ['file']],
-  ])('leaves nothing behind when a signal ends the process, %s', async (_, mode, left) => {
+  ])('leaves no draft when a signal ends the process, %s', async (_, mode, left) => {
     if (mode === 'replace') await writeFile(target, 'precious');
     await using child = startChild('write-forever.ts', target, mode);
     await child.lines.next();
@@ -70,7 +70,7 @@ describe('a file that is written whole', () => {
     await expect.poll(names, PATIENCE).toEqual(left);
   });
 
-  it('leaves a file that another program wrote meanwhile, also when a signal ends the process', async () => {
+  it('keeps a file that another program writes meanwhile when a signal ends the process', async () => {
     await using child = startChild('write-forever.ts', target, 'draft');
     await child.lines.next();
     await writeFile(target, 'of another program');
@@ -80,7 +80,7 @@ describe('a file that is written whole', () => {
     expect(await readFile(target, 'utf8')).toBe('of another program');
   });
 
-  it('takes no name that another program took meanwhile', async () => {
+  it('fails if another program creates the target meanwhile', async () => {
     const written = writeWhole(target, false, async ({ file }) => {
       await file.appendFile('ours');
       await writeFile(target, 'of another program');
@@ -90,7 +90,7 @@ describe('a file that is written whole', () => {
     expect(await names()).toEqual(['file']);
   });
 
-  it('does not hold up the end of a process whose file system hangs, and leaves no draft behind', async () => {
+  it('does not block the exit of a process whose file system hangs, and leaves no draft', async () => {
     await using child = startChild('write-hanging.ts', target);
     await child.lines.next();
     expect(await names()).toContainEqual(expect.stringMatching(/^file\.partial-/));
@@ -99,7 +99,7 @@ describe('a file that is written whole', () => {
     await expect.poll(names, PATIENCE).toEqual(['file.pipe']);
   });
 
-  it('takes the place of a file only, never of a device or a pipe', async () => {
+  it('rejects a target that is a pipe', async () => {
     execFileSync('mkfifo', [target]);
     await expect(writeWhole(target, true, () => Promise.resolve())).rejects.toThrow(
       `${target} is not a file: choose another name`,

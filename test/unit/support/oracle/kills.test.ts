@@ -46,28 +46,28 @@ const foundLater = [
 ];
 const isOfFourth = (line: LogLine) => line.transition_id === 4;
 
-describe('Around a kill the oracle', () => {
-  it('lets the last listing count whose poll was not told of', () => {
+describe('the oracle after a kill of the daemon', () => {
+  it('accepts a last listing that was stored but not logged', () => {
     expect(verdict({ runs: lives(before, after) })).toBe('');
   });
 
-  it('lets the last listing be lost', () => {
+  it('accepts a lost last listing if its poll was not logged', () => {
     const first = before.filter((line) => !isOfFourth(line));
     expect(verdict(lost(lives(first, [...after, ...foundLater])))).toBe('');
   });
 
-  it('lets no listing be lost whose poll was told of', () => {
+  it('reports a lost listing whose poll was logged', () => {
     const first = RUN.lines.filter((line) => isBefore(line) && !isOfFourth(line));
     const runs = lives(first, [...after, ...foundLater]);
     expect(verdict(lost(runs))).toContain('prompts of "p": listing 3 ');
   });
 
-  it('lets no listing be lost that came earlier', () => {
+  it('reports a lost listing before the last one', () => {
     const rows = transitions((all) => without(all, 1));
     expect(verdict(rows, { runs: lives(before, after) })).toContain('prompts of "p": listing 2 ');
   });
 
-  it('lets no listing count by half', () => {
+  it('reports a listing of which only half was stored', () => {
     const journal = RIGHT.journal.map((entry) =>
       entry.seq === 3
         ? { ...entry, items: [...entry.items.slice(0, 1), ['d', 'FAILED'] as const] }
@@ -78,38 +78,38 @@ describe('Around a kill the oracle', () => {
     );
   });
 
-  it('lets no transition lose its line whose poll was told of', () => {
+  it('reports a missing line of a transition whose poll was logged', () => {
     const first = [...before, polled(3)];
     expect(verdict({ runs: lives(first, after) })).toContain('no line of');
   });
 
-  it('lets no line be lost when the daemon was stopped in an orderly way', () => {
+  it('reports a missing line after an orderly stop', () => {
     expect(verdict({ runs: lives(before, after, {}) })).toContain('no line of');
   });
 
-  it('lets a failure be told once more by the next daemon', () => {
+  it('accepts a failure that the next daemon logs again', () => {
     const again = before.filter(isFailure);
     expect(verdict({ runs: lives(before, [...after, ...again]) })).toBe('');
   });
 
-  it('lets no failure be told twice by the same daemon', () => {
+  it('reports a failure that the same daemon logs twice', () => {
     const again = before.filter(isFailure);
     expect(verdict({ runs: lives([...before, ...again], after) })).toContain('2 lines of');
   });
 
-  it('lets no failure be told again after an orderly stop', () => {
+  it('reports a failure that is logged again after an orderly stop', () => {
     const again = before.filter(isFailure);
     const runs = lives(RUN.lines.filter(isBefore), [...after, ...again], {});
     expect(verdict({ runs })).toContain('2 lines of');
   });
 
-  it('lets no failure go without a line', () => {
+  it('reports a failure without a line', () => {
     const untold = before.filter((line) => !isFailure(line));
     expect(verdict({ runs: lives(untold, after) })).toContain('no line of');
   });
 });
 
-describe('Of a listing that may not have arrived the oracle', () => {
+describe('the oracle on a listing that may not have arrived', () => {
   const about = { time: time(3, 15), project: 'p' };
   const lines = [...RUN.lines.filter((line) => !isOfFourth(line)), ...foundLater];
   const journal = RIGHT.journal.map((entry) => ({ ...entry, unchanged: false }));
@@ -123,7 +123,7 @@ describe('Of a listing that may not have arrived the oracle', () => {
     ['its poll was lost on the way', { event: 'poll.failed', level: 'error', reason: 'network' }],
     ['it could not be stored', { event: 'poll.failed', level: 'error', reason: 'store' }],
     ['the polls before it failed without a line', { event: 'poll.recovered' }],
-  ])('does not know whether it counts if %s', (_, line) => {
+  ])('accepts its loss if %s', (_, line) => {
     expect(verdict(...withLine(line))).toBe('');
   });
 
@@ -131,18 +131,18 @@ describe('Of a listing that may not have arrived the oracle', () => {
     ['another request was refused', { event: 'api.retried', reason: 'server_error' }],
     ['another project was not answered', { event: 'api.retried', reason: 'timeout', project: 'q' }],
     ['it was given up earlier', { event: 'api.retried', reason: 'timeout', time: time(2, 15) }],
-  ])('knows that it counts if only %s', (_, line) => {
+  ])('reports its loss if only %s', (_, line) => {
     expect(verdict(...withLine(line))).toContain('prompts of "p": listing 3 ');
   });
 });
 
-describe('While the store cannot be written the oracle', () => {
+describe('the oracle while the store cannot be written', () => {
   const lines = [...RUN.lines.filter((line) => !isOfFourth(line)), ...foundLater];
   const journal = RIGHT.journal.map((entry) => ({ ...entry, unchanged: false }));
   const failed: LogLine = { time: time(3, 18), level: 'error', event: 'store.commit_failed' };
   const change = lost([{ ...RUN, lines: [...lines, failed] }]);
 
-  it('lets a listing be lost, and the failed commit be told', () => {
+  it('accepts a lost listing and the line of the failed commit', () => {
     const troubles = [{ from: 3000, to: 3500 }];
     expect(verdict(change, { journal, troubles })).toBe('');
   });
@@ -150,7 +150,7 @@ describe('While the store cannot be written the oracle', () => {
   it.each([
     ['before', { from: 1000, to: 3004 }],
     ['after', { from: 3019, to: 4000 }],
-  ])('lets nothing be lost %s', (_, trouble) => {
+  ])('reports a listing lost %s that period, and the failed commit', (_, trouble) => {
     const found = verdict(change, { journal, troubles: [trouble] });
     expect(found).toContain('prompts of "p": listing 3 ');
     expect(found).toContain('an error: ');

@@ -23,7 +23,7 @@ function failures(fields: Partial<(typeof RIGHT.failures)[0]>): Change {
   return { failures: edited(RIGHT.failures, fields, 4) };
 }
 
-describe('Of failures the oracle', () => {
+describe('the oracle on failures', () => {
   it.each<readonly [what: string, difference: string, change: Change]>([
     ['a lost one', '0 failures for', { failures: RIGHT.failures.slice(1) }],
     ['a doubled one', '2 failures for', { failures: [...RIGHT.failures, ...RIGHT.failures] }],
@@ -50,18 +50,18 @@ describe('Of failures the oracle', () => {
     expect(verdict(change)).toContain(difference);
   });
 
-  it('expects no line of one that is pending', () => {
+  it('expects no line for a pending one', () => {
     const pending = { settled: false, error_info: null };
     expect(verdict(failures(pending), less(failed))).toBe('');
   });
 
-  it('lets one be given up after five minutes', () => {
+  it('accepts one that was given up after five minutes', () => {
     const late = { ...untold, time: time(3 + 300, 10) };
     expect(verdict(failures(untold), changed(failed, late))).toBe('');
   });
 });
 
-describe('Of lines the oracle', () => {
+describe('the oracle on log lines', () => {
   it.each([
     ["a transition's lost one", 'no line of', less(lineOf('prompt.transition', 1))],
     ["a dataset's lost one", 'no line of', less(lineOf('dataset.transition', 3))],

@@ -12,7 +12,7 @@ function statuses(fields: Partial<typeof b>): Change {
   return { statuses: [{ ...b, ...first, ...fields }, ...others] };
 }
 
-describe('Of what is shown at the end the oracle', () => {
+describe('the oracle on the final state', () => {
   it.each<readonly [what: string, change: Change, difference: string]>([
     ['a wrong status', statuses({ status: 'RUNNING' }), 'does not follow from'],
     ['a wrong time of the last change', statuses({ since: time(6) }), 'does not follow from'],
@@ -35,7 +35,7 @@ describe('Of what is shown at the end the oracle', () => {
     ['prompt_last_failure_timestamp_seconds', {}, 5, 'last failure: 7010 ms'],
     ['prompt_last_failure_timestamp_seconds', {}, undefined, 'last failure: 7010 ms'],
     ['dataset_last_failure_timestamp_seconds', {}, 5, 'last failure: undefined'],
-  ])('notices evalwatch_%s%o of %s', (name, labels, value, difference) => {
+  ])('notices a wrong evalwatch_%s%o of %s', (name, labels, value, difference) => {
     const pairs = Object.entries({ project: 'p', ...labels }).map(
       ([key, text]) => `${key}="${text}"`,
     );
@@ -47,11 +47,11 @@ describe('Of what is shown at the end the oracle', () => {
     ['one less', new Map([['E of "p"', 2]]), '2 counted, 3 settled'],
     ['another error_id', new Map([['F of "p"', 3]]), '3 counted, undefined settled'],
     ['none', new Map(), 'undefined counted, 3 settled'],
-  ])('notices failures counted by error_id: %s', (_, errorTotals, difference) => {
+  ])('notices a wrong count of failures by error_id: %s', (_, errorTotals, difference) => {
     expect(verdict({ errorTotals })).toContain(difference);
   });
 
-  it('finds nothing wrong with the right counts of failures', () => {
+  it('accepts the right counts of failures', () => {
     const series = 'evalwatch_prompt_failures_total{project="p",error_id="E"}';
     expect(verdict({ errorTotals: errorTotalsOf(new Map([[series, 3]])) })).toBe('');
   });
@@ -61,7 +61,7 @@ describe('Of what is shown at the end the oracle', () => {
     ['stays', 2, []],
     ['shrinks', 1, [expect.stringContaining('from 2 to 1')]],
     ['vanishes', undefined, [expect.stringContaining('from 2 to undefined')]],
-  ])('knows what it means when a counter of the store %s', (_, value, found) => {
+  ])('reports a counter only if it shrinks or vanishes: it %s', (_, value, found) => {
     const series = 'evalwatch_prompt_transitions_total{project="p",from="RUNNING",to="FAILED"}';
     expect(checkGrowth(RIGHT.samples, sample(series, value).samples ?? new Map())).toEqual(found);
   });

@@ -23,8 +23,8 @@ function swapped(one: number, other: number): (rows: Rows) => Rows {
     }));
 }
 
-describe('Of transitions the oracle', () => {
-  it('has nothing to say when they are right', () => {
+describe('the oracle on transitions', () => {
+  it('reports nothing if they are right', () => {
     expect(verdict()).toBe('');
   });
 
@@ -63,7 +63,7 @@ describe('Of transitions the oracle', () => {
     expect(verdict(transitions(change))).toContain(difference);
   });
 
-  it('expects none of what a useless listing says', () => {
+  it('expects none from a listing whose items have no status', () => {
     const journal = RIGHT.journal.map((entry) => {
       const useless = entry.items.map(() => ['a', null] as const);
       return { ...entry, seq: entry.seq + 10, producedAt: entry.producedAt + 7000, items: useless };

@@ -30,7 +30,7 @@ async function setUp() {
 }
 
 describe('/projects', () => {
-  it('shows how each configured project is', async () => {
+  it('returns the state of each configured project', async () => {
     const { get, clock } = await setUp();
     const at = new Date(clock.now()).toISOString();
 
@@ -62,7 +62,7 @@ describe('/projects', () => {
     });
   });
 
-  it('shows what failed in the last poll, and no more once a poll succeeds', async () => {
+  it('returns the escaped, truncated error of the last poll until a poll succeeds', async () => {
     const { content, get, poll } = await setUp();
     const projectWith = async (change: Partial<FailedRequest>) => {
       const failure = { message: 'the service answered 404', ...change };
@@ -98,7 +98,7 @@ describe('/projects', () => {
     expect((await get('/projects')).body.data).toMatchObject([{ up: true, last_error: null }]);
   });
 
-  it('shows what is expected of them, with null for what is off or unknown', async () => {
+  it('returns the expectations of a project, with null for those that are off or unknown', async () => {
     const { content } = await setUp();
     const rowWith = async (change: Partial<typeof content>) => {
       const api = createApi({ ...content, ...change });
@@ -132,7 +132,7 @@ describe('/projects', () => {
 });
 
 describe('/prompts', () => {
-  it('shows limit and usual time of those that wait', async () => {
+  it('returns the limit of waiting prompts, and null for other prompts and removed projects', async () => {
     const { get, poll } = await setUp();
     await poll('p', { running: 'RUNNING', queued: 'PENDING' });
 
@@ -149,23 +149,26 @@ describe('/prompts', () => {
     ]);
   });
 
-  it.each(['/projects', '/prompts'])('%s has another ETag once a limit changes', async (path) => {
-    const { content } = await setUp();
-    let limitMs = 60_000;
-    const expectation = () => ({ limitMs, source: 'learned', typicalMs: 5000 }) as const;
-    const expectationsOf = () => ({ PENDING: expectation(), RUNNING: expectation() });
-    const api = createApi({ ...content, expectationsOf });
-    const etag = (await api.request(path)).headers.get('etag') ?? '';
-    const ask = () => api.request(path, { headers: { 'if-none-match': etag } });
+  it.each(['/projects', '/prompts'])(
+    'changes the ETag of %s when a limit changes',
+    async (path) => {
+      const { content } = await setUp();
+      let limitMs = 60_000;
+      const expectation = () => ({ limitMs, source: 'learned', typicalMs: 5000 }) as const;
+      const expectationsOf = () => ({ PENDING: expectation(), RUNNING: expectation() });
+      const api = createApi({ ...content, expectationsOf });
+      const etag = (await api.request(path)).headers.get('etag') ?? '';
+      const ask = () => api.request(path, { headers: { 'if-none-match': etag } });
 
-    expect((await ask()).status).toBe(304);
-    limitMs = 61_000;
-    expect((await ask()).status).toBe(200);
-  });
+      expect((await ask()).status).toBe(304);
+      limitMs = 61_000;
+      expect((await ask()).status).toBe(200);
+    },
+  );
 });
 
 describe('rows', () => {
-  it('have the fields of the commands', async () => {
+  it('describe a running prompt, the newest transition and its unsettled failure', async () => {
     const { get } = await setUp();
 
     const prompts = (await get('/prompts?status=running')).body.data;
@@ -179,7 +182,7 @@ describe('rows', () => {
     expect(failures).toMatchObject([{ transition_id: 5, error_info: null, settled: false }]);
   });
 
-  it('command no terminal, and are what they are once they are parsed', async () => {
+  it('are printable ASCII, and parse to the original text', async () => {
     const { api, poll } = await setUp();
     const id = '\u009b2J\u202egpj\u2028\u200b\u{e0041}\u001b';
     await poll('p', { [id]: 'FAILED' });
@@ -193,7 +196,7 @@ describe('rows', () => {
     }
   });
 
-  it('of a removed project are there when it is named', async () => {
+  it('of a removed project are returned if the request names the project', async () => {
     const { get } = await setUp();
 
     const { status, body } = await get('/prompts?project=q');
@@ -203,7 +206,7 @@ describe('rows', () => {
   });
 
   it.each(['/prompts', '/transitions', '/failures'])(
-    '%s come page by page, each once and in order',
+    'of %s are paginated, each once and in order',
     async (path) => {
       const { get } = await setUp();
       const whole = (await get(`${path}?project=p`)).body;
@@ -261,7 +264,7 @@ describe('causes', () => {
   const LOUD = { error_id: 'E\u202e\u001b', error_msg: 'over and out' };
   const idsOf = ({ data }: Page) => data.map(({ cause }) => cause);
 
-  it('are rows, the most frequent first', async () => {
+  it('are returned with their count, projects and times, the most frequent first', async () => {
     const { get, first, second, row } = await setUpCauses();
 
     const answer = await get('/causes');
@@ -296,7 +299,7 @@ describe('causes', () => {
     });
   });
 
-  it('can be restricted to a project and a time', async () => {
+  it('can be restricted to a project and a time range', async () => {
     const { get, row } = await setUpCauses();
 
     expect((await get('/causes?project=q')).data).toMatchObject([
@@ -311,7 +314,7 @@ describe('causes', () => {
     ]);
   });
 
-  it('that a limit leaves out are one last row', async () => {
+  it('beyond the limit are summed up in a last row', async () => {
     const { get } = await setUpCauses();
     const other = {
       cause: 'other',
@@ -333,7 +336,7 @@ describe('causes', () => {
     expect(idsOf(await get('/causes?limit=3'))).not.toContain('other');
   });
 
-  it('command no terminal', async () => {
+  it('are printable ASCII, and parse to the original text', async () => {
     const { request } = await setUpCauses();
     const text = await (await request('/causes')).text();
 
@@ -341,7 +344,7 @@ describe('causes', () => {
     expect((JSON.parse(text) as Page).data.map((row) => row['error_id'])).toContain(LOUD.error_id);
   });
 
-  it('whose texts are too long for an answer are counted with the others', async () => {
+  it('that do not fit into a response are summed up in the last row', async () => {
     const { content } = await startApi();
     const causes = Array.from({ length: 1000 }, (_, n) => ({
       cause: `${n}`.padStart(16, '0'),
@@ -369,7 +372,7 @@ describe('causes', () => {
     expect(counts.reduce((sum, count) => sum + count)).toBe(2005);
   });
 
-  it('filter failures', async () => {
+  it('filter /failures in any case, also across pages', async () => {
     const { get, row } = await setUpCauses();
     const { id } = causeOf(row(1));
 
@@ -403,7 +406,7 @@ describe('a page of rows', () => {
       };
     });
 
-  it('ends early where rows are long, with a cursor for those that follow', async () => {
+  it('ends early if rows are long, with a cursor for the next page', async () => {
     const { content } = await startApi();
     const all = failures(1000, 'x'.repeat(8000));
     const asked: number[] = [];
@@ -434,7 +437,7 @@ describe('a page of rows', () => {
     expect(sizes.length).toBeLessThan(10);
   });
 
-  it('has one row, however long it is', async () => {
+  it('has at least one row, however long the row is', async () => {
     const { content } = await startApi();
     const rows = failures(2, 'x'.repeat(3_000_000));
     const store = { ...content.store, failures: async () => rows };
@@ -446,7 +449,7 @@ describe('a page of rows', () => {
     expect(next_cursor).not.toBeNull();
   });
 
-  it('is read while no other is, and clients take turns', async () => {
+  it('is read one at a time, with clients in turn', async () => {
     const { content } = await startApi();
     const reading: string[] = [];
     let parallel = 0;
@@ -478,7 +481,7 @@ describe('a page of rows', () => {
   });
 });
 
-describe('answers that take long', () => {
+describe('slow responses', () => {
   /** Sets up an API whose failures take `ms` to read. */
   async function setUpSlow(ms: number) {
     const { content } = await startApi();
@@ -503,7 +506,7 @@ describe('answers that take long', () => {
     return { ask, answers };
   }
 
-  it('have a quarter of the time, and turn away who is too many or waits too long', async () => {
+  it('use 1/4 of the time; requests that are too many or wait too long get 503', async () => {
     const { ask, answers } = await setUpSlow(500);
     const [attacker, visitor] = ['192.0.2.1', '192.0.2.2'];
 
@@ -535,7 +538,7 @@ describe('answers that take long', () => {
     await Promise.all(all);
   });
 
-  it('keep the next one out for no longer than 8 s', async () => {
+  it('delay the next request by at most 8 s', async () => {
     const { ask, answers } = await setUpSlow(600_000);
     const all = [ask('192.0.2.1')];
     await vi.advanceTimersByTimeAsync(600_000);
@@ -588,7 +591,7 @@ describe('a bad request', () => {
     ['/events?after=5', 'after must be the id of an event, such as t0.f0'],
     ['/events?type=reset', 'type must be one of transition, failure, poll'],
     ['/events?since=1', 'unknown parameter "since": this path takes project, type, after'],
-  ])('%s is answered 400 and why', async (path, says) => {
+  ])('to %s is answered 400 with the reason', async (path, says) => {
     const { get } = await setUp();
 
     const { status, body } = await get(path);
@@ -598,7 +601,7 @@ describe('a bad request', () => {
   });
 
   it.each(['/prompts', '/transitions', '/failures', '/causes', '/events'])(
-    '%s of a project that nobody knows is answered 404',
+    'to %s for an unknown project is answered 404',
     async (path) => {
       const { get } = await setUp();
 
@@ -620,7 +623,7 @@ describe('an ETag', () => {
     '/openapi.json',
   ];
 
-  it.each(PATHS)('of %s is strong, and saves the answer while it is right', async (path) => {
+  it.each(PATHS)('of %s is strong, and a matching If-None-Match is answered 304', async (path) => {
     const { api } = await setUp();
     const first = await api.request(path);
     const etag = first.headers.get('etag') ?? '';
@@ -636,7 +639,7 @@ describe('an ETag', () => {
     expect([wrong.status, await wrong.text()]).toEqual([200, await first.text()]);
   });
 
-  it('changes with what is told', async () => {
+  it('changes with the content of the response', async () => {
     const { api, poll } = await setUp();
     const before = (await api.request('/transitions')).headers.get('etag') ?? '';
 
@@ -657,7 +660,7 @@ describe('an ETag', () => {
     expect(head.headers.get('content-type')).toBe(get.headers.get('content-type'));
   });
 
-  it('is no answer to a bad request', async () => {
+  it('is not sent for a bad request, even with If-None-Match: *', async () => {
     const { api } = await setUp();
 
     const answer = await api.request('/prompts?limit=0', { headers: { 'if-none-match': '*' } });
@@ -668,7 +671,7 @@ describe('an ETag', () => {
 });
 
 it.each(['/failures', '/events'])(
-  '%s says that the store cannot be read, and not why',
+  '%s returns 503 without the internal reason while the store cannot be read',
   async (path) => {
     const { content } = await setUp();
     const unreadable = () => Promise.reject(new StoreError('corrupt', 'page 7'));

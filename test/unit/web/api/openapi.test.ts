@@ -28,7 +28,7 @@ async function setUp() {
 }
 
 describe('the OpenAPI document', () => {
-  it('is served, and documents each path that there is', async () => {
+  it('is served and documents every path of the API', async () => {
     const { api, request } = await startApi();
 
     const served = await request('/openapi.json');
@@ -38,13 +38,13 @@ describe('the OpenAPI document', () => {
     expect(document.paths.toSorted()).toEqual([...new Set(paths)].toSorted());
   });
 
-  it('says something of each parameter', () => {
+  it('describes each parameter', () => {
     for (const path of document.paths) {
       for (const { description } of document.queryOf(path)) expect(description).toMatch(/\.$/);
     }
   });
 
-  it.each(ANSWERED)('says what %s answers', async (path) => {
+  it.each(ANSWERED)('matches the 200, 304 and 400 responses of %s', async (path) => {
     const { api } = await setUp();
     const first = await api.request(path);
     const etag = first.headers.get('etag') ?? '';
@@ -58,7 +58,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it('knows the rows of each kind, and no fields but theirs', async () => {
+  it('matches rows of each kind, and rejects missing or additional fields', async () => {
     const { request } = await setUp();
     const kinds = { Project: 3, Prompt: 4, Transition: 4, Failure: 3, Cause: 2 };
     for (const [kind, count] of Object.entries(kinds)) {
@@ -76,7 +76,7 @@ describe('the OpenAPI document', () => {
     }
   });
 
-  it.each(ANSWERED)('says how %s answers 503 and 405', async (path) => {
+  it.each(ANSWERED)('matches the 503 and 405 responses of %s', async (path) => {
     const { content } = await setUp();
     const unreadable = () => Promise.reject(new StoreError('io', 'no disk'));
     const store = {
@@ -135,8 +135,8 @@ const ANY = fc.oneof(
   fc.constantFrom('', '1', 'null', '0x10', '١'),
 );
 
-describe('any parameters', () => {
-  it.each(ANSWERED)('of %s are answered as documented', async (path) => {
+describe('random query parameters', () => {
+  it.each(ANSWERED)('of %s are accepted or rejected as documented', async (path) => {
     const { request } = await setUp();
     const documented = document.queryOf(path);
     const names = fc.constantFrom(...documented.map(({ name }) => name), 'since', 'Limit');

@@ -12,6 +12,6 @@ it.each<[string | undefined, string]>([
   ['fe80::1%eth0', 'fe80:0:0:0::/64'],
   ['2001:db8:1:2:3::', '2001:db8:1:2::/64'],
   [undefined, ''],
-])('%s is the client %s', (address, client) => {
+])('the address %s belongs to the client %s', (address, client) => {
   expect(clientOf(address)).toBe(client);
 });

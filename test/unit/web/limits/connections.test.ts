@@ -13,7 +13,7 @@ import { temporaryDirectory } from '../../../support/temporary.ts';
 await using directory = await temporaryDirectory();
 const { cert, key } = makeCertificate(directory.path, 'server');
 
-describe.each(['http', 'https'])('too many %s connections', (scheme) => {
+describe.each(['http', 'https'])('connection limits over %s', (scheme) => {
   let server: Server;
   let waiting: ServerResponse[] = [];
   const clients: Socket[] = [];
@@ -67,7 +67,7 @@ describe.each(['http', 'https'])('too many %s connections', (scheme) => {
     return true;
   };
 
-  it('of one client cost it the oldest that asks for nothing', async () => {
+  it('close the longest idle connection of a client above its limit', async () => {
     const asked = await open('127.0.0.1');
     const oldest = await open('127.0.0.1');
     const another = await open('127.0.0.1');
@@ -81,7 +81,7 @@ describe.each(['http', 'https'])('too many %s connections', (scheme) => {
     }
   });
 
-  it('of all clients cost the one that has the most', async () => {
+  it('close an idle connection of the client with the most when the total limit is reached', async () => {
     const other = await open('127.0.0.2');
     const first = await open('127.0.0.1');
     await open('127.0.0.1');
@@ -94,7 +94,7 @@ describe.each(['http', 'https'])('too many %s connections', (scheme) => {
     expect(await answerTo(other, '/')).toContain('200');
   });
 
-  it('spare those that are answered, and are refused when all are', async () => {
+  it('keep connections with an unfinished response, and refuse new ones if all have one', async () => {
     const first = await open('127.0.0.1');
     const busy = [first, await open('127.0.0.1'), await open('127.0.0.1')];
     for (const socket of busy) await askSlowly(socket);
@@ -113,7 +113,7 @@ describe.each(['http', 'https'])('too many %s connections', (scheme) => {
     expect(await closed(first)).toBe(true);
   });
 
-  it('are counted no longer when they have ended', async () => {
+  it('accept new connections of a client after its earlier ones have closed', async () => {
     const before = [await open('127.0.0.1'), await open('127.0.0.1'), await open('127.0.0.1')];
     for (const socket of before) socket.destroy();
     const connections = promisify(server.getConnections.bind(server));

@@ -31,8 +31,8 @@ function setUp(options: Partial<FairQueueOptions> = {}) {
 const budgetOf = (share: number, burstMs: number, maxPauseMs = 60_000) =>
   createTimeBudget({ clock: systemClock, share, burstMs, maxPauseMs });
 
-describe('turns', () => {
-  it('are taken one after the other, by the clients in turn', async () => {
+describe('fair queue', () => {
+  it('grants one turn at a time, alternating between clients', async () => {
     const { done, work } = setUp();
     const all = Promise.all(['a1', 'a2', 'a3', 'b1'].map((name) => work(name, 10)));
     await vi.advanceTimersByTimeAsync(25);
@@ -42,7 +42,7 @@ describe('turns', () => {
     expect(done).toEqual(['a1', 'a2', 'b1', 'a3']);
   });
 
-  it('send those away who are too many', async () => {
+  it('rejects a caller if too many callers of its client wait', async () => {
     const { done, work } = setUp({ maxWaitingPerKey: 1 });
     const all = Promise.all(['a1', 'a2', 'a3', 'b1'].map((name) => work(name, 10)));
     await vi.advanceTimersByTimeAsync(30);
@@ -50,7 +50,7 @@ describe('turns', () => {
     expect(done).toEqual(['a3 sent away', 'a1', 'a2', 'b1']);
   });
 
-  it('send those away who have waited too long', async () => {
+  it('rejects a caller that has waited for the maximum time', async () => {
     const { done, work } = setUp({ maxWaitMs: 100 });
     const all = Promise.all([work('a', 150), work('b', 1)]);
     await vi.advanceTimersByTimeAsync(100);
@@ -61,7 +61,7 @@ describe('turns', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('pass over those who have gone', async () => {
+  it('skips callers whose client has disconnected', async () => {
     const { done, work } = setUp();
     const gone = new AbortController();
     const all = Promise.all([work('a', 10), work('b', 10, gone.signal), work('c', 10)]);
@@ -72,7 +72,7 @@ describe('turns', () => {
     expect(done).toEqual(['b sent away', 'a', 'c', 'd sent away']);
   });
 
-  it('pause no longer than allowed, however long one of them took', async () => {
+  it('limits the pause after a turn, however long the turn took', async () => {
     const { done, work } = setUp({ budget: budgetOf(1 / 20, 100, 500), maxWaitMs: 600 });
     const first = work('a', 10_000);
     await vi.advanceTimersByTimeAsync(10_000);
@@ -83,7 +83,7 @@ describe('turns', () => {
     expect(done).toEqual(['a', 'b']);
   });
 
-  it('pause so that their share holds, once the burst is used up', async () => {
+  it('pauses between turns to keep its share of the time once the burst is used up', async () => {
     const { done, work } = setUp({ budget: budgetOf(0.1, 50) });
     const all = Promise.all(Array.from({ length: 7 }, (_, n) => work(`a${n}`, 10)));
     await vi.advanceTimersByTimeAsync(65);
@@ -97,7 +97,7 @@ describe('turns', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('have their burst again after a rest', async () => {
+  it('has its full burst again after a rest', async () => {
     const { done, work } = setUp({ budget: budgetOf(0.1, 50) });
     const five = () => Promise.all(Array.from({ length: 5 }, (_, n) => work(`a${n}`, 10)));
     const first = five();

@@ -28,8 +28,8 @@ function setUp({ max = 4, areFinite = true } = {}) {
   return { clock, ask, haveAll, ended };
 }
 
-describe('places', () => {
-  it('are refused when all are taken, and free when one has left', () => {
+describe('limit of open responses', () => {
+  it('refuses requests at the limit, and admits one again after a response has closed', () => {
     const { ask, haveAll, ended } = setUp();
     const first = ask('a1');
     expect(haveAll('a2', 'a3', 'a4')).toBe(true);
@@ -40,7 +40,7 @@ describe('places', () => {
     expect(ended).toEqual([]);
   });
 
-  it('go from the client that has the most to those that have fewer, the oldest first', () => {
+  it('closes the oldest response of the client with the most, for a client with fewer', () => {
     const { ask, haveAll, ended } = setUp();
     expect(haveAll('a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'c1')).toBe(true);
     expect(ended).toEqual(['a1', 'a2', 'a3']);
@@ -50,7 +50,7 @@ describe('places', () => {
     expect(ended).toEqual(['a1', 'a2', 'a3', 'b1']);
   });
 
-  it('go from one that reads its answer slowly to anybody', () => {
+  it('closes a response that its client reads for more than 2 s, for any client', () => {
     const { clock, ask, haveAll, ended } = setUp();
     const [slow, waiting] = [ask('a1'), ask('a2')];
     expect(haveAll('a3', 'a4')).toBe(true);
@@ -64,7 +64,7 @@ describe('places', () => {
     waiting.leave();
   });
 
-  it('of streams do not go from those that have lasted', () => {
+  it('does not close a stream because it has been open for long', () => {
     const { clock, ask, ended } = setUp({ max: 1, areFinite: false });
     ask('a1').begin();
     clock.advance(60_000);

@@ -28,24 +28,30 @@ function ask(route: Route) {
   return { destroy, leave: () => response.emit('close') };
 }
 
-it.each(['metrics', 'other'] as const)('%s has to be read within 15 s', (route) => {
-  const { destroy } = ask(route);
+it.each(['metrics', 'other'] as const)(
+  'the connection of a request of class %s is closed if the response is not read within 15 s',
+  (route) => {
+    const { destroy } = ask(route);
 
-  vi.advanceTimersByTime(14_999);
-  expect(destroy).not.toHaveBeenCalled();
-  vi.advanceTimersByTime(1);
-  expect(destroy).toHaveBeenCalledOnce();
-});
+    vi.advanceTimersByTime(14_999);
+    expect(destroy).not.toHaveBeenCalled();
+    vi.advanceTimersByTime(1);
+    expect(destroy).toHaveBeenCalledOnce();
+  },
+);
 
-it.each(['events', 'probe'] as const)('%s may be read as long as it takes', (route) => {
-  const { destroy } = ask(route);
+it.each(['events', 'probe'] as const)(
+  'the response to a request of class %s has no read deadline',
+  (route) => {
+    const { destroy } = ask(route);
 
-  expect(vi.getTimerCount()).toBe(0);
-  vi.advanceTimersByTime(24 * 3600 * 1000);
-  expect(destroy).not.toHaveBeenCalled();
-});
+    expect(vi.getTimerCount()).toBe(0);
+    vi.advanceTimersByTime(24 * 3600 * 1000);
+    expect(destroy).not.toHaveBeenCalled();
+  },
+);
 
-it('has no deadline for an answer that was read', () => {
+it('the read deadline is cancelled when the response closes', () => {
   const { destroy, leave } = ask('other');
 
   leave();

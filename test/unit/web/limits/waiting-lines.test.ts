@@ -13,13 +13,13 @@ function setUp(maxWaiting = 100, maxWaitingPerKey = 100) {
 }
 
 describe('waiting lines', () => {
-  it('are served in turn, each from its beginning', () => {
+  it('are served in turn, each from its oldest item', () => {
     const { add, takeAll } = setUp();
     for (const item of ['a1', 'a2', 'a3', 'b1', 'c1', 'c2']) add(item);
     expect(takeAll()).toBe('a1 b1 c1 a2 c2 a3');
   });
 
-  it('serve one that comes back behind those that wait', () => {
+  it('serve a key that returns after the keys that are already waiting', () => {
     const { lines, add, takeAll } = setUp();
     for (const item of ['a1', 'b1', 'b2']) add(item);
     expect(lines.take()).toBe('a1');
@@ -27,13 +27,13 @@ describe('waiting lines', () => {
     expect(takeAll()).toBe('b1 a2 b2');
   });
 
-  it('have a limit each', () => {
+  it('reject an item if the line of its key is full', () => {
     const { add, takeAll } = setUp(100, 2);
     expect(['a1', 'a2', 'a3', 'b1'].map(add)).toEqual([undefined, undefined, 'a3', undefined]);
     expect(takeAll()).toBe('a1 b1 a2');
   });
 
-  it('that are full drop the newest of the longest for a key that has fewer', () => {
+  it('drop the newest item of the longest line for a key with fewer items when all are full', () => {
     const { add, takeAll } = setUp(4);
     expect(['a1', 'a2', 'a3', 'b1'].map(add)).toEqual(Array.from({ length: 4 }));
     expect(add('a4')).toBe('a4');
@@ -43,7 +43,7 @@ describe('waiting lines', () => {
     expect(takeAll()).toBe('a1 b1 c1 d1');
   });
 
-  it('are left by those who do not wait any longer', () => {
+  it('can remove an item, and ignore the removal of an absent one', () => {
     const { lines, add, takeAll } = setUp();
     for (const item of ['a1', 'a2', 'b1']) add(item);
     lines.remove('a', 'a1');

@@ -16,7 +16,7 @@ function setUp() {
   return { clock, cached, made, get };
 }
 
-it('makes a page once a second, and once for all who ask meanwhile', async () => {
+it('the page cache renders a page at most once per second, also for concurrent requests', async () => {
   const { clock, get } = setUp();
 
   expect(await Promise.all([get('a'), get('a'), get('b')])).toEqual(['a 1', 'a 1', 'b 2']);
@@ -26,7 +26,7 @@ it('makes a page once a second, and once for all who ask meanwhile', async () =>
   expect(await get('a')).toBe('a 3');
 });
 
-it('keeps a page the longer, the longer it took', async () => {
+it('the page cache keeps a slow page for 20 times its rendering time', async () => {
   const { clock, get } = setUp();
 
   await get('a', 200);
@@ -36,7 +36,7 @@ it('keeps a page the longer, the longer it took', async () => {
   expect(await get('a')).toBe('a 2');
 });
 
-it('keeps no failure', async () => {
+it('the page cache does not keep a failed page', async () => {
   const { cached, get } = setUp();
 
   await expect(
@@ -45,7 +45,7 @@ it('keeps no failure', async () => {
   expect(await get('a')).toBe('a 1');
 });
 
-it('forgets the oldest of many pages', async () => {
+it('the page cache evicts the oldest of 100 pages and keeps the newest', async () => {
   const { get, made } = setUp();
 
   for (let page = 0; page < 100; page += 1) await get(`page ${page}`);
@@ -55,7 +55,7 @@ it('forgets the oldest of many pages', async () => {
   expect(made).toHaveLength(101);
 });
 
-it('makes all pages together in a twentieth of the time, and goes on to answer those it has', async () => {
+it('the page cache renders for 1/20 of the time, takes clients in turn and still serves cached pages', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
   onTestFinished(() => void vi.useRealTimers());
   const cached = createPageCache<string>(systemClock);

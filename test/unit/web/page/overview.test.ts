@@ -29,8 +29,8 @@ function order(text: string, words: readonly string[]): readonly string[] {
   return words.toSorted((a, b) => text.indexOf(a) - text.indexOf(b));
 }
 
-describe('the verdict', () => {
-  it('is that all is well when it is', async () => {
+describe('status page verdict', () => {
+  it('is healthy with 0 failures when every project is monitored', async () => {
     await using world = await setUp();
     for (const project of ['alpha', 'beta', 'gamma']) await world.see(project, { a: 'RUNNING' });
 
@@ -43,7 +43,7 @@ describe('the verdict', () => {
     expect(text).toContain('3 projects watched');
   });
 
-  it('counts blind projects and failures', async () => {
+  it('counts unmonitored projects and the failures of the last 24 hours', async () => {
     await using world = await setUp();
     await world.see('alpha', { a: 'RUNNING', b: 'RUNNING' });
     await world.see('alpha', { a: 'FAILED', b: 'RUNNING' });
@@ -56,7 +56,7 @@ describe('the verdict', () => {
     expect(text).toContain('1 failure in the last 24 hours, the newest now in alpha.');
   });
 
-  it('counts failures of one moment, however many transitions that brings', async () => {
+  it('counts all 20,001 failures of one poll, and none of them after 24 hours', async () => {
     await using world = await setUp();
     const all = (status: string) =>
       Object.fromEntries(Array.from({ length: 20_001 }, (_, n) => [`p${n}`, status]));
@@ -71,7 +71,7 @@ describe('the verdict', () => {
     expect((await world.read()).text).toContain('0 failures in the last 24 hours');
   });
 
-  it('says where it counts no further, and for how long the store keeps failures', async () => {
+  it('shows "at least" when the count is capped, and a retention shorter than 24 hours', async () => {
     await using world = await setUp();
     const failureCounts = () => Promise.resolve([{ project: 'beta', count: 100_000 }]);
     const change = { store: { ...world.store, failureCounts }, retentionMs: 6 * HOUR };
@@ -87,7 +87,7 @@ describe('the verdict', () => {
       'with a warning',
     ],
     [{ ok: true, reasons: [] }, 'reloaded now', 'is healthy'],
-  ])('tells of the last reload %j', async (result, words, verdict) => {
+  ])('shows the result of the last configuration reload: %j', async (result, words, verdict) => {
     await using world = await setUp();
     for (const project of ['alpha', 'beta', 'gamma']) await world.see(project, {});
     world.monitor.reloaded(result);
@@ -100,10 +100,10 @@ describe('the verdict', () => {
   });
 });
 
-describe('the store', () => {
+describe('status page on store errors', () => {
   const error = new Error('disk full');
 
-  it('that cannot be written is said so, with why and since when', async () => {
+  it('shows a failed write with its reason and its age', async () => {
     await using world = await setUp();
     world.clock.advance(MINUTE);
     world.monitor.observe({ type: 'store.commit_failed', reason: 'full', error });
@@ -115,7 +115,7 @@ describe('the store', () => {
     expect(text).toMatch(/Store cannot be written: the disk is full; 1 min ago/);
   });
 
-  it('that writes again is a warning for an hour', async () => {
+  it('warns for one hour after writes work again', async () => {
     await using world = await setUp();
     for (const project of ['alpha', 'beta', 'gamma']) await world.see(project, {});
     world.monitor.observe({ type: 'store.commit_failed', reason: 'busy', error });
@@ -127,7 +127,7 @@ describe('the store', () => {
     expect((await world.read()).text).not.toContain('works again');
   });
 
-  it('that cannot be read leaves what is known without it', async () => {
+  it('shows the state in memory, without failure counts, while the store cannot be read', async () => {
     await using world = await setUp();
     await world.fail('beta', 'auth', 2);
     const broken = () => Promise.reject(new StoreError('io', 'page 7'));
@@ -145,7 +145,7 @@ describe('the store', () => {
     expect(html + project.html).not.toMatch(/\d failures?\b/);
   });
 
-  it('that was never read leaves the projects of other workers unknown', async () => {
+  it('shows a project of another worker as unknown if its state was never read', async () => {
     await using world = await setUp();
     world.change('beta', { isHealthKnown: false });
     const broken = () => Promise.reject(new StoreError('io', 'no answer'));
@@ -161,8 +161,8 @@ describe('the store', () => {
   });
 });
 
-describe('the scheduler', () => {
-  it('that is late is said so by name and time', async () => {
+describe('status page on scheduler problems', () => {
+  it('counts overdue projects, shows the longest delay and lists them first', async () => {
     await using world = await setUp();
     for (const project of ['alpha', 'beta', 'gamma']) await world.see(project, {});
     world.change('beta', { nextPollAt: world.clock.now() - 61 * SECOND });
@@ -174,7 +174,7 @@ describe('the scheduler', () => {
     expect(order(text, ['alpha', 'beta'])).toEqual(['beta', 'alpha']);
   });
 
-  it('that lost runs says how many', async () => {
+  it('counts missed and skipped runs', async () => {
     await using world = await setUp();
     world.monitor.observe({ type: 'scheduler.missed', project: 'alpha', count: 3 });
     world.monitor.observe({ type: 'scheduler.overlapped', project: 'alpha' });
@@ -182,7 +182,7 @@ describe('the scheduler', () => {
     expect((await world.read()).text).toContain('3 runs missed, 1 skipped');
   });
 
-  it('that does not run is said so', async () => {
+  it('shows that the daemon is starting or stopping while it is not ready', async () => {
     await using world = await setUp();
 
     expect((await world.read('/', { isReady: () => false })).text).toContain(
@@ -191,8 +191,8 @@ describe('the scheduler', () => {
   });
 });
 
-describe('projects', () => {
-  it('that are blind come first, the longest blind of all at the top, then those with failures', async () => {
+describe('projects on the status page', () => {
+  it('are sorted: unmonitored the longest, not yet polled, with failures, healthy', async () => {
     await using world = await setUp();
     const ids = ['a-calm', 'b-failing', 'c-blind', 'd-longer-blind', 'e-new', 'f-never-up'];
     await world.configure(ids);
@@ -216,7 +216,7 @@ describe('projects', () => {
     ]);
   });
 
-  it('say why they are down, since when and how often', async () => {
+  it('show why they are down, since when, and how many polls failed in a row', async () => {
     await using world = await setUp();
     await world.see('alpha', { a: 'RUNNING' });
     world.clock.advance(2 * HOUR);
@@ -230,7 +230,7 @@ describe('projects', () => {
     );
   });
 
-  it('show what was requested and what the service said, but only the beginning, and as text', async () => {
+  it('show the failed request and the escaped, truncated error response until a poll succeeds', async () => {
     await using world = await setUp();
     const url = 'https://evaluation.example.com/v2/v2/projects/alpha/prompts/';
     const detail = `<b>No</b> \u202esuch page ${'x'.repeat(400)}`;
@@ -250,7 +250,7 @@ describe('projects', () => {
     expect((await world.read('/projects/alpha')).text).not.toContain('Last error');
   });
 
-  it('are found by a part of their id, and paged', async () => {
+  it('can be searched by a part of their id in any case, and are split into pages', async () => {
     await using world = await setUp();
     await world.configure(Array.from({ length: 60 }, (_, index) => `project-${index}`));
 
@@ -267,8 +267,8 @@ describe('projects', () => {
   });
 });
 
-describe('what waits longest', () => {
-  it('is the same for many projects as when all prompts are sorted', async () => {
+describe('longest waiting prompts on the status page', () => {
+  it('are the ten oldest unfinished prompts of 30 projects', async () => {
     await using world = await setUp();
     const ids = Array.from({ length: 30 }, (_, index) => `project-${index}`);
     await world.configure(ids);
@@ -298,7 +298,7 @@ describe('what waits longest', () => {
   });
 });
 
-describe('what is expected', () => {
+describe('expected waiting times on the status page', () => {
   const learned = { limitMs: HOUR, source: 'learned', typicalMs: 20 * MINUTE } as const;
   const configured = { limitMs: 90 * SECOND, source: 'configured', typicalMs: undefined } as const;
   const off = { limitMs: undefined, source: 'off', typicalMs: undefined } as const;
@@ -318,7 +318,7 @@ describe('what is expected', () => {
     return world;
   }
 
-  it('stands beside each prompt that waits, and those beyond their limit are marked', async () => {
+  it('appear beside each waiting prompt, with a stuck mark beyond the limit', async () => {
     await using world = await setUpWaiting();
     const words = 'for 3 h 40 min, usually 20 min, limit 1 h (learned) ! stuck';
 
@@ -341,7 +341,7 @@ describe('what is expected', () => {
     expect((await world.read('/projects/beta')).text).not.toContain('stuck');
   });
 
-  it('is no mark without a limit, or while it is unknown', async () => {
+  it('mark no prompt as stuck without a limit or while the limit is unknown', async () => {
     await using world = await setUpWaiting();
     world.change('alpha', { expectations: { PENDING: off, RUNNING: off } });
     expect((await world.read()).text).toContain('RUNNING for 3 h 40 min, no limit');
@@ -352,7 +352,7 @@ describe('what is expected', () => {
     expect((await world.read('/projects/alpha')).text).toContain('RUNNING not known yet');
   });
 
-  it('is not marked as missed where a project is down', async () => {
+  it('mark no prompt as stuck while its project is down', async () => {
     await using world = await setUpWaiting();
     await world.fail('alpha', 'timeout');
     const { text } = await world.read();
@@ -360,7 +360,7 @@ describe('what is expected', () => {
     expect(text).not.toMatch(/stuck/i);
   });
 
-  it('puts projects with stuck prompts before those with failures', async () => {
+  it('sort projects with stuck prompts before projects with failures', async () => {
     await using world = await setUpWaiting();
     await world.see('gamma', { a: 'FAILED' });
     const { text } = await world.read();
@@ -368,7 +368,7 @@ describe('what is expected', () => {
     expect(order(cards, ['alpha', 'beta', 'gamma'])).toEqual(['alpha', 'gamma', 'beta']);
   });
 
-  it('is told of each project, with its team', async () => {
+  it('appear with the team and the failure objective of each project', async () => {
     await using world = await setUpWaiting();
     const expect05 = {
       limits: { PENDING: 90_000, RUNNING: 'auto' },
@@ -393,7 +393,7 @@ describe('what is expected', () => {
   });
 });
 
-describe('the causes of failures', () => {
+describe('causes of failures on the status page', () => {
   /** Lets 3 prompts of alpha fail 2 days ago and 5 now, and 2 of beta now. The last of alpha is not settled. */
   async function setUpCauses() {
     const world = await setUp();
@@ -426,7 +426,7 @@ describe('the causes of failures', () => {
     return text.slice(text.indexOf('Causes of failures'), text.indexOf('Newest failures'));
   }
 
-  it('stand above the failures with their share; those that are new are marked', async () => {
+  it('appear above the failures with their count and share, and are marked if new', async () => {
     await using world = await setUpCauses();
 
     const { text, html } = await world.read();
@@ -442,7 +442,7 @@ describe('the causes of failures', () => {
     expect(html).toMatch(/<a href="\.\/api\/v1\/failures\?cause=[\da-f]{16}">3 failures</);
   });
 
-  it('are those of the project on its page', async () => {
+  it('are restricted to one project on the page of that project', async () => {
     await using world = await setUpCauses();
 
     const alpha = await world.read('/projects/alpha');
@@ -456,7 +456,7 @@ describe('the causes of failures', () => {
     );
   });
 
-  it('that are many are counted together after the tenth', async () => {
+  it('are summed up in one row after the tenth', async () => {
     await using world = await setUp();
     const all = (status: string) =>
       Object.fromEntries(Array.from({ length: 13 }, (_, n) => [`p${n}`, status]));
@@ -471,10 +471,10 @@ describe('the causes of failures', () => {
   });
 });
 
-describe('the prompts', () => {
+describe('prompts on the status page', () => {
   const promptUrl = () => 'https://e.example/{project}/{prompt_id}';
 
-  it('are linked to the service where it has an address for them', async () => {
+  it('link to the service if prompt_url is set, unless the id is a dot segment', async () => {
     await using world = await setUp();
     const long = 'x'.repeat(100);
     await world.see('alpha', { 'a"><b>': 'RUNNING', '..': 'RUNNING', [long]: 'RUNNING' });
@@ -490,7 +490,7 @@ describe('the prompts', () => {
     expect(links.toSorted()).toEqual([short, short, short, whole, whole].toSorted());
   });
 
-  it('are linked on the overview, and datasets are not', async () => {
+  it('link to the service on the overview, unlike datasets', async () => {
     await using world = await setUp();
     await world.see('beta', { w: 'RUNNING' });
     await world.see('beta', { d: 'RUNNING' }, 'dataset');
@@ -502,8 +502,8 @@ describe('the prompts', () => {
   });
 });
 
-describe('the page of a project', () => {
-  it('lists failures with what the service says, or why that is not known', async () => {
+describe('project page', () => {
+  it('lists failures with their error_info, or why it is missing', async () => {
     await using world = await setUp();
     await world.see('alpha', { a: 'RUNNING', b: 'RUNNING', c: 'RUNNING' });
     await world.see('alpha', { a: 'FAILED', b: 'FAILED', c: 'FAILED' });
@@ -521,7 +521,7 @@ describe('the page of a project', () => {
     expect(text).toContain('error_id E_42 error_msg none Cut at 8,192 bytes.');
   });
 
-  it('lists prompts of one status', async () => {
+  it('lists only prompts of the requested status', async () => {
     await using world = await setUp();
     await world.see('alpha', { done: 'COMPLETED', odd: 'PAUSED' });
 
@@ -532,7 +532,7 @@ describe('the page of a project', () => {
     expect(text.slice(text.indexOf('Prompts that are UNKNOWN'))).not.toContain('done');
   });
 
-  it('of one that was removed shows what the store keeps', async () => {
+  it('shows the stored history of a project that was removed from the configuration', async () => {
     await using world = await setUp();
     await world.see('alpha', { a: 'RUNNING' });
     await world.see('alpha', { a: 'FAILED' });
@@ -545,7 +545,7 @@ describe('the page of a project', () => {
     expect(text).toContain('RUNNING → ✗ FAILED');
   });
 
-  it('of one that nobody knows is a 404 for people', async () => {
+  it('is an HTML 404 with the escaped id for an unknown project', async () => {
     await using world = await setUp();
 
     const { status, headers, html } = await world.read('/projects/%3Cscript%3E');
@@ -556,7 +556,7 @@ describe('the page of a project', () => {
   });
 
   it.each(['a/b', '..%2f', 'a b', '100%', '?x=1#y', 'ü\u202E', '__proto__'])(
-    'is found by the id %j',
+    'is reachable through its link on the overview for the id %j',
     async (id) => {
       await using world = await setUp();
       await world.configure([id]);
@@ -571,7 +571,7 @@ describe('the page of a project', () => {
   );
 });
 
-it('forbids the browser everything but its own files', async () => {
+it('the status page has a Content-Security-Policy that allows only its own files', async () => {
   await using world = await setUp();
 
   for (const path of ['/', '/projects/alpha', '/projects/nobody']) {
@@ -585,7 +585,7 @@ it('forbids the browser everything but its own files', async () => {
   }
 });
 
-it('brings style, script and icon under names that change with them', async () => {
+it('the status page links style, script and icon by immutable URLs, and an outdated URL is a 404', async () => {
   await using world = await setUp();
   const { html } = await world.read();
 
@@ -601,7 +601,7 @@ it('brings style, script and icon under names that change with them', async () =
 });
 
 it.each(['alpha', "a'b", '../x'])(
-  'offers to poll %j now where the configuration allows it',
+  'the page of project %j has a "Poll now" button only if the lifecycle API is enabled',
   async (id) => {
     await using world = await setUp();
     await world.configure([id]);

@@ -86,8 +86,8 @@ function withTls(clientAuth: ClientAuth, { cert, key } = server, ca?: string): P
   return { ...OPEN, tls: { context: { cert, key, ca }, clientAuth } };
 }
 
-describe('with users', () => {
-  it('lets in who has the password, tells others that one is needed', async () => {
+describe('server with users', () => {
+  it('admits the right password, and answers other requests 401 with WWW-Authenticate', async () => {
     const { url } = await serve(WITH_LOGIN);
 
     expect(await ask(`${url}/metrics`, ALICE)).toMatchObject({
@@ -107,7 +107,7 @@ describe('with users', () => {
   });
 
   it.each(['/-/healthy', '/-/ready', '/-/healthy?from=probe'])(
-    '%s is open to all',
+    'answers %s without a login',
     async (path) => {
       const { url } = await serve(WITH_LOGIN);
       expect((await ask(url + path)).status).toBe(200);
@@ -127,13 +127,13 @@ describe('with users', () => {
     'http://other/metrics',
     'http://other/-/healthy/',
     'HTTPS://other?/-/healthy',
-  ])('%s is not', async (path) => {
+  ])('requires a login for %s', async (path) => {
     const { url } = await serve(WITH_LOGIN);
     expect((await ask(url, { path })).status).toBe(401);
   });
 
   it.each(['/-/%68ealthy', 'http://other/-/healthy', 'https://[::1]:1/-/ready?x'])(
-    '%s is, as it is the same',
+    'answers %s, another form of a probe path, without a login',
     async (path) => {
       const { url } = await serve(WITH_LOGIN);
       expect((await ask(url, { path })).status).toBe(200);
@@ -150,7 +150,7 @@ describe('with users', () => {
     'http:///-/healthy',
     'ftp://other/-/healthy',
     '*',
-  ])('%s is refused, as it could be read in two ways', async (path) => {
+  ])('rejects the ambiguous path %s with 400', async (path) => {
     const { url } = await serve(WITH_LOGIN);
     const refused = await ask(url, { path, ...ALICE });
     expect(refused.status).toBe(400);
@@ -168,14 +168,14 @@ describe('with users', () => {
     'x:70000',
     'a b',
     '',
-  ])('Host %j opens nothing', async (host) => {
+  ])('rejects a probe with the invalid Host %j with 400', async (host) => {
     const { port } = await serve(WITH_LOGIN);
     const answer = await send(port, `GET /-/healthy HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
     expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*\r\n\r\n\{"error":"Host must be /);
   });
 
   it.each(['Host: x\r\nHost: x', 'Host: x\r\nAuthorization: a\r\nauthorization: a'])(
-    'two headers where one decides are refused: %j',
+    'rejects a duplicate Host or Authorization header: %j',
     async (headers) => {
       const { port } = await serve(WITH_LOGIN);
       const answer = await send(port, `GET /-/healthy HTTP/1.1\r\n${headers}\r\n\r\n`);
@@ -183,7 +183,7 @@ describe('with users', () => {
     },
   );
 
-  it('sends away who was removed, also from an answer that goes on', async () => {
+  it('rejects a removed user, and ends the open responses of that user', async () => {
     const started = Promise.withResolvers<void>();
     const { url, become } = await serve(WITH_LOGIN, (_request, response, { path }) => {
       if (path === '/stream') {
@@ -201,7 +201,7 @@ describe('with users', () => {
     expect(await stream).toBe('aborted');
   });
 
-  it('does not let in who was removed while the login was checked', async () => {
+  it('rejects a user that is removed while the login is checked', async () => {
     const [hashing, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const { hash } = bcrypt;
     // oxlint-disable-next-line typescript/no-misused-promises -- this one of its overloads is called
@@ -223,7 +223,7 @@ describe('with users', () => {
     expect((await alice).status).toBe(401);
   });
 
-  it('does nothing for who has left while the login was checked', async () => {
+  it('does not handle a request whose client disconnects while the login is checked', async () => {
     const answered: string[] = [];
     const slow = new Map([['alice', bcrypt.hashSync(PASSWORD, 11)]]);
     const { url } = await serve({ ...OPEN, users: slow }, (_request, response, { path }) => {
@@ -238,7 +238,7 @@ describe('with users', () => {
     expect(answered).toEqual(['/stayed']);
   });
 
-  it('turns a flood of guesses away, and still answers others', async () => {
+  it('answers a flood of wrong passwords with 503, and still answers a known login and probes', async () => {
     const slow = bcrypt.hashSync(PASSWORD, 7);
     const { url } = await serve({ ...OPEN, users: new Map([['alice', slow]]) });
     expect((await ask(url, ALICE)).status).toBe(200);
@@ -258,7 +258,7 @@ describe('with users', () => {
   });
 });
 
-it('is told apart where nobody has to log in', async () => {
+it('requests reach the handler without login only if neither users nor TLS are configured', async () => {
   const login = async (protection: Protection) => {
     const { url } = await serve(protection);
     return (await ask(url, ALICE)).headers['x-login'];
@@ -268,7 +268,7 @@ it('is told apart where nobody has to log in', async () => {
   expect(await login(withTls('NoClientCert'))).toBeUndefined();
 });
 
-it('sets the headers on every answer, also on a refusal', async () => {
+it('configured headers are set on every response, also on refusals and probes', async () => {
   const headers = { 'X-Frame-Options': 'deny' };
   const { url, become } = await serve({ ...WITH_LOGIN, headers });
 
@@ -282,7 +282,7 @@ it('sets the headers on every answer, also on a refusal', async () => {
   expect((await ask(url, ALICE)).headers['x-frame-options']).toBeUndefined();
 });
 
-it('lets nobody in when it is not known who may, but probes', async () => {
+it('an invalid web configuration is answered 500, except for probes', async () => {
   const { url, become } = await serve(WITH_LOGIN);
   become(undefined);
   expect((await ask(url, ALICE)).status).toBe(500);
@@ -291,8 +291,8 @@ it('lets nobody in when it is not known who may, but probes', async () => {
   expect((await ask(url, ALICE)).status).toBe(200);
 });
 
-describe('with TLS', () => {
-  it('shows the certificate that there is now, to each new connection', async () => {
+describe('server with TLS', () => {
+  it('uses the current certificate for each new connection', async () => {
     const { url, become } = await serve(withTls('NoClientCert'));
     const before = await ask(url);
     become(withTls('NoClientCert', renewed));
@@ -304,7 +304,7 @@ describe('with TLS', () => {
     });
   });
 
-  it('goes on when a client leaves in the middle of its handshake, or speaks no TLS', async () => {
+  it('keeps serving after clients abort the handshake or speak plain HTTP', async () => {
     const { url, port, become } = await serve(withTls('NoClientCert'));
     await expect(ask(url.replace('https', 'http'))).rejects.toThrow(/socket hang up|ECONNRESET/);
     const leaving = Array.from({ length: 20 }, async (_, n) => {
@@ -328,17 +328,20 @@ describe('with TLS', () => {
     ['RequireAnyClientCert', [403, 200, 200]],
     ['VerifyClientCertIfGiven', [200, 403, 200]],
     ['RequireAndVerifyClientCert', [403, 403, 200]],
-  ])('%s answers a client with no, an unknown and a known certificate', async (mode, expected) => {
-    const { url } = await serve(withTls(mode, server, authority.cert));
-    const clients = [none(), unknown(), known()];
-    const answers = await Promise.all(clients.map((certificate) => ask(url, certificate)));
-    expect(answers.map(({ status }) => status)).toEqual(expected);
-    const probes = await Promise.all(clients.map((one) => ask(`${url}/-/healthy`, one)));
-    expect(probes.map(({ status }) => status)).toEqual([200, 200, 200]);
-  });
+  ])(
+    'with client_auth_type %s checks no, an untrusted and a trusted client certificate',
+    async (mode, expected) => {
+      const { url } = await serve(withTls(mode, server, authority.cert));
+      const clients = [none(), unknown(), known()];
+      const answers = await Promise.all(clients.map((certificate) => ask(url, certificate)));
+      expect(answers.map(({ status }) => status)).toEqual(expected);
+      const probes = await Promise.all(clients.map((one) => ask(`${url}/-/healthy`, one)));
+      expect(probes.map(({ status }) => status)).toEqual([200, 200, 200]);
+    },
+  );
 
   it.each(['TLSv1.2', 'TLSv1.3'] as const)(
-    'takes a resumed %s session for what it was, not for a verified one',
+    'applies the result of the original certificate check to a resumed %s session',
     async (version) => {
       const { port } = await serve(withTls('RequireAndVerifyClientCert', server, authority.cert));
       for (const [certificate, status] of [
@@ -355,7 +358,7 @@ describe('with TLS', () => {
     },
   );
 
-  it('does not trust a connection that was made when others vouched for clients', async () => {
+  it('does not trust an open connection after the client CA has changed', async () => {
     const { url, become } = await serve(
       withTls('RequireAndVerifyClientCert', server, authority.cert),
     );
@@ -395,10 +398,10 @@ async function visit(options: ConnectionOptions) {
   return { status: Number(status), ticket, isReused };
 }
 
-describe('a bug in looking at the protection', () => {
+describe('an exception while reading the protection', () => {
   const bug = new TypeError('not a ConfigError');
 
-  it('lets nobody in, is told, and does not end the process', async () => {
+  it('is answered 500 except for probes, is reported and does not stop the server', async () => {
     const served = await serve(WITH_LOGIN);
     served.breakWith(bug);
     expect((await ask(`${served.url}/metrics`, ALICE)).status).toBe(500);
@@ -408,7 +411,7 @@ describe('a bug in looking at the protection', () => {
     expect(served.bugs).toEqual([bug]);
   });
 
-  it('with TLS ends the connection that it concerns', async () => {
+  it('closes only the affected connection with TLS', async () => {
     const served = await serve(withTls('NoClientCert'));
     served.breakWith(bug);
     const socket = connect({ port: served.port, host: '127.0.0.1', rejectUnauthorized: false });

@@ -36,13 +36,13 @@ describe('a login', () => {
     ['without a colon', `Basic ${Buffer.from('alice').toString('base64')}`, 'wrong'],
     ['that is no base64', 'Basic !!!', 'wrong'],
     ['with nothing in it', 'Basic ', 'wrong'],
-  ])('%s', async (_, header, verdict) => {
+  ])('gets the expected verdict %s', async (_, header, verdict) => {
     const logins = createLogins();
     expect(await logins.check(header, users, CLIENT)).toBe(verdict);
     expect(await logins.check(header, users, CLIENT)).toBe(verdict);
   });
 
-  it('that was right is wrong once the user is gone or has another password', async () => {
+  it('is rejected after its user was removed or the password changed', async () => {
     const logins = createLogins();
     const header = basic('alice', PASSWORD);
     expect(await logins.check(header, users, CLIENT)).toBe('right');
@@ -51,7 +51,7 @@ describe('a login', () => {
     expect(await logins.check(header, users, CLIENT)).toBe('right');
   });
 
-  it('that was right is wrong once the user is gone, also if another one has the same hash', async () => {
+  it('is rejected after its user was removed, even if another user has the same hash', async () => {
     const logins = createLogins();
     const [same = ''] = users.values();
     const both = new Map([
@@ -64,7 +64,7 @@ describe('a login', () => {
     );
   });
 
-  it('that is wrong takes bcrypt, of a known user and of an unknown one, each time', async () => {
+  it('is hashed every time it is wrong, and also for an unknown user', async () => {
     const hashing = spyOnHashing();
     const logins = createLogins();
     const check = async (user: string, password: string) => {
@@ -79,7 +79,7 @@ describe('a login', () => {
     expect(await check('alice', PASSWORD)).toEqual([]);
   });
 
-  it('that is remembered waits for no flood of wrong ones, most of which are turned away', async () => {
+  it('that was right before is accepted at once during a flood of wrong ones', async () => {
     const slow = new Map([['alice', hash(PASSWORD, 7)]]);
     const logins = createLogins();
     expect(await logins.check(basic('alice', PASSWORD), slow, CLIENT)).toBe('right');
@@ -98,7 +98,7 @@ describe('a login', () => {
     expect(await logins.check(basic('alice', 'after'), slow, CLIENT)).toBe('wrong');
   });
 
-  it('that is new is looked at while wrong ones pour in from other addresses', async () => {
+  it('is checked in turn during a flood of wrong ones from other addresses', async () => {
     const slow = new Map([
       ['alice', hash(PASSWORD, 7)],
       ['bob', hash('other', 7)],
@@ -120,7 +120,7 @@ describe('a login', () => {
   it.each([
     [64, 'right'],
     [65, 'busy'],
-  ])('that comes behind one of each of %i other addresses is %s', async (others, verdict) => {
+  ])('behind one attempt from each of %i other addresses is %s', async (others, verdict) => {
     const logins = createLogins();
     const guesses = Array.from({ length: others }, (_, n) =>
       logins.check(basic('alice', `guess ${n}`), users, `192.0.2.${n}`),
@@ -130,7 +130,7 @@ describe('a login', () => {
     expect(new Set(await Promise.all(guesses))).toEqual(new Set(['wrong']));
   });
 
-  it('that comes several times at once is hashed once', async () => {
+  it('is hashed once if it arrives several times at once', async () => {
     const hashing = spyOnHashing();
     const logins = createLogins();
     const check = () => logins.check(basic('alice', PASSWORD), users, CLIENT);

@@ -16,14 +16,14 @@ function answers(host: string, route: Route = 'other', headers = {}, allowed: st
   return isForThisServer({ host: parseHost(host), route }, headers, { listen: '0.0.0.0', allowed });
 }
 
-describe('without a login', () => {
+describe('Host check without a login', () => {
   it.each(
     [
       ['127.0.0.1:10570', '10.20.30.40', '[::1]:10570', '[fd00::1]', 'localhost:10570'],
       ['evalwatch:10570', 'evalwatch_1', 'a.localhost', 'nas.local', 'evalwatch.corp.internal'],
       ['pi.home.arpa', 'evalwatch.monitoring.svc.cluster.local:10570', 'evalwatch.monitoring.svc'],
     ].flat(),
-  )('%s is this server', (host) => {
+  )('accepts %s', (host) => {
     expect(answers(host, 'other', CHROMIUM)).toBe(true);
   });
 
@@ -32,7 +32,7 @@ describe('without a login', () => {
       ['evil.example', 'localhost.evil.example', '127.0.0.1.evil.example', 'local.example'],
       ['xlocal.xinternal', '1.2.3.4.5', 'evalwatch.dev'],
     ].flat(),
-  )('%s is not, unless it is allowed', (host) => {
+  )('rejects %s unless it is allowed', (host) => {
     expect(answers(host)).toBe(false);
     expect(answers(host, 'events')).toBe(false);
     expect(answers(host, 'other', CHROMIUM, [host])).toBe(true);
@@ -40,7 +40,7 @@ describe('without a login', () => {
   });
 
   it.each(['127.0.0.1', '127.1.2.3', '::1', 'localhost'])(
-    'a server on %s has no name that a neighbour on the network could answer for',
+    'with listen address %s rejects names that other hosts on the network can claim',
     (listen) => {
       const isOwn = (name: string) =>
         isForThisServer({ host: parseHost(name), route: 'other' }, CHROMIUM, {
@@ -52,17 +52,17 @@ describe('without a login', () => {
     },
   );
 
-  it('probes are answered by any name', () => {
+  it('accepts any name for probes', () => {
     expect(answers('evil.example', 'probe', CHROMIUM)).toBe(true);
   });
 
-  it('a request without Host is answered', () => {
+  it('accepts a request without a Host header', () => {
     const names = { listen: '0.0.0.0', allowed: [] };
     expect(isForThisServer({ host: undefined, route: 'other' }, {}, names)).toBe(true);
   });
 
   it.each([PROMETHEUS_2_42, {}, { 'accept-encoding': 'identity' }, { 'accept-encoding': '' }])(
-    'metrics are answered by any name to what is no browser: %j',
+    'accepts any name for metrics if the client is not a browser: %j',
     (headers) => {
       expect(answers('evalwatch.example.com', 'metrics', headers)).toBe(true);
     },
@@ -76,12 +76,12 @@ describe('without a login', () => {
     { 'accept-encoding': 'gzip', 'accept-language': '' },
     { 'sec-fetch-site': 'same-origin' },
     { ...PROMETHEUS_2_42, ...CHROMIUM },
-  ])('metrics are not for a page: %j', (headers) => {
+  ])('rejects a foreign name for metrics if the client can be a browser: %j', (headers) => {
     expect(answers('evil.example', 'metrics', headers)).toBe(false);
   });
 });
 
-describe('a change', () => {
+describe('cross-site check', () => {
   const host = parseHost('evalwatch.example.com:10570');
 
   it.each([
@@ -91,7 +91,7 @@ describe('a change', () => {
     { origin: 'http://evalwatch.example.com:10570' },
     { origin: 'http://Evalwatch.Example.com:10570', 'sec-fetch-site': 'same-origin' },
     { origin: 'https://outside.example' },
-  ])('is of this site: %j', (headers) => {
+  ])('accepts %j', (headers) => {
     expect(isCrossSite(headers, host, ['outside.example'])).toBe(false);
   });
 
@@ -108,11 +108,11 @@ describe('a change', () => {
     { origin: 'http://evalwatch.example.com:10570/' },
     { origin: 'http://evalwatch.example.com:10570 http://evil.example' },
     { origin: 'file://evalwatch.example.com:10570' },
-  ])('is of another site: %j', (headers) => {
+  ])('rejects %j', (headers) => {
     expect(isCrossSite(headers, host, [])).toBe(true);
   });
 
-  it('may name the usual port or not', () => {
+  it('treats an omitted port as the default port of the scheme', () => {
     const origins = ['https://a.example', 'https://a.example:443', 'http://a.example:80'];
     for (const origin of origins) {
       expect(isCrossSite({ origin }, parseHost('a.example'), [])).toBe(false);

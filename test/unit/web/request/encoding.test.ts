@@ -23,6 +23,6 @@ it.each([
   ['gzip;q=', 'identity'],
   ['gzip;q=x', 'identity'],
   ['gzip;q=-1', 'identity'],
-])('%s is answered as %s', (header, encoding) => {
+])('Accept-Encoding: %s selects %s', (header, encoding) => {
   expect(chooseEncoding(header)).toBe(encoding);
 });

@@ -9,7 +9,7 @@ import type { Handler } from '../../../../src/web/handler.ts';
 /** Bytes that node:http reads from a connection at once. */
 const READ_BYTES = 64 * 1024;
 
-it('answers nothing behind the end of a connection, which would end the process', async () => {
+it('the request filter ignores pipelined requests after a response that closes the connection', async () => {
   const asked: string[] = [];
   const handle: Handler = (_request, response, { path }) => {
     asked.push(path);
@@ -44,7 +44,7 @@ it('answers nothing behind the end of a connection, which would end the process'
   expect(asked).toEqual(['/last']);
 });
 
-it('answers 500 where a bug gets in the way, tells it, and goes on', async () => {
+it('the request filter answers an exception with 500, reports it and keeps serving', async () => {
   const bugs: unknown[] = [];
   const handle: Handler = (_request, response, { path }) => {
     if (path === '/begun') response.write('some');

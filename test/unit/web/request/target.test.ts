@@ -9,7 +9,7 @@ function read(url: string, headers: Record<string, string[]> = { host: ['x'] }) 
   return readTarget({ url, httpVersion: '1.1', rawHeaders });
 }
 
-describe('the path', () => {
+describe('request path parsing', () => {
   it.each([
     ['/', '/', ''],
     ['/metrics?a=/../b&c=\\', '/metrics', '?a=/../b&c=\\'],
@@ -29,7 +29,7 @@ describe('the path', () => {
     ['http://x', '/', ''],
     ['HTTPS://x:1?q', '/', '?q'],
     ['http://[::1]/metrics', '/metrics', ''],
-  ])('of %s is %s', (url, path, search) => {
+  ])('normalizes %s to %s', (url, path, search) => {
     expect(read(url)).toMatchObject({ path, search });
   });
 
@@ -40,11 +40,11 @@ describe('the path', () => {
       ['/.', '/..', '/./a', '/a/..', '/a/../b', '/%2e', '/a/%2E%2e/b', '/.%2e/', 'http://x/..'],
       ['/a#b', '/a?b#c', '/a\\b', '/a b', '/a\tb', '/a\0', '/a?b\u007f', '/ü', '/a?\u00ff'],
     ].flat(),
-  )('of %j is refused', (url) => {
+  )('rejects %j with 400', (url) => {
     expect(() => read(url)).toThrow(expect.objectContaining({ status: 400 }));
   });
 
-  it('is the same once it was parsed as a URL, or read again', () => {
+  it('returns a path that does not change when it is parsed as a URL or again', () => {
     const piece = fc.oneof(
       fc.constantFrom(
         '/',
@@ -99,7 +99,7 @@ describe('the route', () => {
   });
 });
 
-describe('the host', () => {
+describe('Host header', () => {
   it.each([
     ['evalwatch', 'evalwatch', undefined, false],
     ['Evalwatch_1.Example.COM.:10570', 'evalwatch_1.example.com', 10_570, false],
@@ -108,7 +108,7 @@ describe('the host', () => {
     ['[FE80::A]', 'fe80::a', undefined, true],
     ['x:', 'x', undefined, false],
     ['999.1.1.1', '999.1.1.1', undefined, false],
-  ])('%s', (text, name, port, isAddress) => {
+  ])('is parsed: %s', (text, name, port, isAddress) => {
     expect(read('/', { host: [text] }).host).toEqual({ name, port, isAddress });
   });
 
@@ -117,11 +117,11 @@ describe('the host', () => {
       ['', '.', ':1', 'x:y', 'x:-1', 'x:65536', 'x:000001', 'a@x', 'x/', 'x?', 'x#', 'x\\', 'x y'],
       ['[::1', '[1.2.3.4]', '[::1%25eth0]', '::1', 'x,y', '¾', 'ü.example', '%41', 'x'.repeat(255)],
     ].flat(),
-  )('%j is refused', (text) => {
+  )('is rejected: %j', (text) => {
     expect(() => read('/', { host: [text] })).toThrow('Host must be a host name or an IP address');
   });
 
-  it('of a target in absolute form takes the place of Host, which must be good all the same', () => {
+  it('is overridden by a target in absolute form, but must still be valid', () => {
     expect(read('http://other:1/').host).toMatchObject({ name: 'other', port: 1 });
     expect(() => read('http://other/', { host: ['a/b'] })).toThrow('Host must be');
   });
@@ -133,7 +133,7 @@ describe('the host', () => {
     expect(() => without('2.0')).toThrow('only HTTP/1.1');
   });
 
-  it.each(['host', 'authorization'])('and no second %s', (name) => {
+  it.each(['host', 'authorization'])('is rejected with a second %s header', (name) => {
     expect(() => read('/', { host: ['x'], [name]: ['x', 'x'] })).toThrow('more than once');
     const rawHeaders = ['Host', 'x', name.toUpperCase(), 'y', name, 'z'];
     const twice = () => readTarget({ url: '/', httpVersion: '1.1', rawHeaders });

@@ -20,13 +20,13 @@ function counts(values: Partial<Record<Status, number>>): ReadonlyMap<Status, nu
   return new Map(Object.entries(values) as [Status, number][]);
 }
 
-it('begins a day ago, and its last span holds the present', () => {
+it('the status history covers 24 hours, and its last span contains the current time', () => {
   expect(since % SPAN_MS).toBe(0);
   expect(NIGHT - since).toBeLessThan(SPANS * SPAN_MS);
   expect(NIGHT - since).toBeGreaterThanOrEqual((SPANS - 1) * SPAN_MS);
 });
 
-it('goes back from the counts of now', () => {
+it('the status history is computed backwards from the current counts', () => {
   const moves = [
     move(10, 'NEW', 'PENDING', 3),
     move(20, 'PENDING', 'RUNNING', 2),
@@ -47,7 +47,7 @@ it('goes back from the counts of now', () => {
   expect(at(9)).toEqual({ PENDING: 0, RUNNING: 0, FAILED: 0, COMPLETED: 5 });
 });
 
-it('leaves out prompts that are gone, as the counts do', () => {
+it('the status history leaves out prompts that are no longer listed', () => {
   const gone = { ...move(50, 'RUNNING', 'COMPLETED', 0), count: 7 };
 
   const { spans } = statusHistory(counts({ COMPLETED: 1 }), [gone], window);
@@ -55,7 +55,7 @@ it('leaves out prompts that are gone, as the counts do', () => {
   expect(Object.fromEntries(spans[0] ?? [])).toEqual({ COMPLETED: 1, RUNNING: 0 });
 });
 
-it('puts what a clock that was set back left in the future into the present', () => {
+it('the status history counts transitions with a future time in the last span', () => {
   const { spans } = statusHistory(
     counts({ FAILED: 1 }),
     [move(500, 'RUNNING', 'FAILED', 1)],
@@ -66,7 +66,7 @@ it('puts what a clock that was set back left in the future into the present', ()
   expect(spans[94]?.get('FAILED')).toBe(0);
 });
 
-it('says nothing of the time before it is known', () => {
+it('the status history has no counts for spans that end before the known time', () => {
   const knownSince = since + 40 * SPAN_MS + 1;
 
   const { spans } = statusHistory(counts({ RUNNING: 1 }), [], { since, knownSince });

@@ -43,14 +43,14 @@ function storeOf(prompts: readonly Prompt[]) {
 const many = (project: string, status: UnfinishedStatus, since: number) =>
   Array.from({ length: 20 }, (): Prompt => [project, status, since]);
 
-describe('the prompts that have waited longest', () => {
-  it('are found in the first project if all have waited equally long', async () => {
+describe('longestWaiting', () => {
+  it('queries only the first project if all prompts have waited equally long', async () => {
     const { asked, longest } = storeOf(['a', 'b', 'c'].flatMap((id) => many(id, 'RUNNING', 5)));
     expect((await longest()).map(({ project }) => project)).toEqual(Array(10).fill('a'));
     expect(asked).toEqual(['a RUNNING']);
   });
 
-  it('are those of several projects and statuses, the longest first', async () => {
+  it('merges projects and statuses by wait, and skips queries that cannot contribute', async () => {
     const { asked, longest } = storeOf([
       ['b', 'RUNNING', 1],
       ['a', 'PENDING', 2],

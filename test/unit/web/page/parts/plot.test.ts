@@ -13,21 +13,21 @@ const now = new Map<Status, number>([
   ['FAILED', 1],
 ]);
 
-it('shows one failure among thousands in the bar', async () => {
+it('the bar shows one failure among 10,000 prompts with a visible width', async () => {
   const html = await render(bar(now));
 
   expect(Number(/class="FAILED" x="0" width="([\d.]+)"/.exec(html)?.[1])).toBeGreaterThan(5);
   expect(html).not.toContain('RUNNING');
 });
 
-it('fills the bar exactly', async () => {
+it('the segments of the bar add up to its full width', async () => {
   const html = await render(bar(now));
 
   const widths = [...html.matchAll(/class="(?:FAILED|COMPLETED)" x="[\d.]+" width="([\d.]+)"/g)];
   expect(widths.reduce((sum, [, width]) => sum + Number(width), 0)).toBeCloseTo(960, 0);
 });
 
-it('says the counts in words, with a sign each, and leaves out zeros', async () => {
+it('the legend shows a symbol and a count for each status, and leaves out zeros', async () => {
   const html = await render(legend(now));
 
   expect(html).toMatch(/✗<\/span> FAILED<\/span\s*> <b>1<\/b>/);
@@ -36,7 +36,7 @@ it('says the counts in words, with a sign each, and leaves out zeros', async () 
   expect(await render(legend(new Map([['FAILED', 0]])))).toContain('none');
 });
 
-it('describes the plot in words', async () => {
+it('the plot has a text alternative with the change of each status', async () => {
   const moves = [
     { project: 'p', span: 90, from: 'RUNNING', to: 'FAILED', count: 1, listed: 1 } as const,
   ];
@@ -48,7 +48,7 @@ it('describes the plot in words', async () => {
   expect(html).toContain('up to 10,000');
 });
 
-it('says since when it is known, and fades what was not seen', async () => {
+it('the plot shows since when it is known, and fades the time without monitoring', async () => {
   const knownSince = since + 40 * SPAN_MS;
   const history = statusHistory(now, [], { since, knownSince });
 
@@ -58,14 +58,14 @@ it('says since when it is known, and fades what was not seen', async () => {
   expect(html).toContain('class="outdated"');
 });
 
-it('is nothing for a project without prompts', async () => {
+it('the plot is empty for a project without prompts', async () => {
   const history = statusHistory(new Map([['FAILED', 0]]), [], { since, knownSince: since });
 
   expect(await render(plot(history, NIGHT, undefined))).toBe('');
 });
 
 it.each(DATASET_STATUSES)(
-  'shows %s in the bar, with a colour of the stylesheet',
+  'the bar shows %s in a colour that the stylesheet defines',
   async (status) => {
     expect(await render(bar(new Map([[status, 1]])))).toContain(`class="${status}"`);
     expect(loadAssets().style.body).toContain(`svg .${status}`);

@@ -7,6 +7,6 @@ it.each([
   [1, 1000, 'less than 1 %'],
   [999, 1000, 'more than 99 %'],
   [99, 100, '99 %'],
-])('%d of %d is %s', (count, total, text) => {
+])('shareText formats %d of %d as %s', (count, total, text) => {
   expect(shareText(count, total)).toBe(text);
 });

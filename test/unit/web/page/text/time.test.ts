@@ -19,7 +19,7 @@ it.each([
   [HOUR + 9 * SECOND, '1 h'],
   [52 * HOUR + 59 * MINUTE, '2 d 4 h'],
   [90 * 24 * HOUR, '90 d'],
-])('%i ms are %s', (ms, expected) => {
+])('duration formats %i ms as %s', (ms, expected) => {
   expect(duration(ms)).toBe(expected);
 });
 
@@ -30,7 +30,7 @@ it.each([
   [2 * MINUTE + 999, '2 min'],
   [10 * MINUTE + SECOND, '10 min'],
   [HOUR + 5 * MINUTE, '1 h 5 min'],
-])('%i ms are precisely %s', (ms, expected) => {
+])('preciseDuration formats %i ms as %s', (ms, expected) => {
   expect(preciseDuration(ms)).toBe(expected);
 });
 
@@ -38,11 +38,11 @@ it.each([
   [NIGHT, 'now'],
   [NIGHT - 4 * MINUTE, '4 min ago'],
   [NIGHT + 5 * SECOND, 'in 5 s'],
-])('says how far from now %i is', (ms, expected) => {
+])('ago formats the epoch time %i relative to the current time', (ms, expected) => {
   expect(ago(ms, NIGHT)).toBe(expected);
 });
 
-it('shows a time in UTC for people and for machines', async () => {
+it('timeWithAge shows the age and the UTC time, with a machine-readable datetime', async () => {
   const html = String(await timeWithAge(NIGHT - HOUR, NIGHT));
 
   expect(html).toContain('1 h ago');

@@ -11,7 +11,7 @@ const mark = (title: string, shown: string) =>
   `<span class="mark" title="${title}">${shown}</span>`;
 const text = (inner: string) => `<bdi class="text">${inner}</bdi>`;
 
-describe('a name', () => {
+describe('untrustedName', () => {
   it.each([
     ['checkout-bot', 'checkout-bot'],
     ['<script>alert(1)</script>', '&lt;script&gt;alert(1)&lt;/script&gt;'],
@@ -33,11 +33,11 @@ describe('a name', () => {
     ['👩‍👩‍👧‍👦🏳️‍🌈', '👩‍👩‍👧‍👦🏳️‍🌈'],
     ['שלום', 'שלום'],
     ['می‌خواهم', 'می‌خواهم'],
-  ])('%j is shown as %s', async (raw, expected) => {
+  ])('renders %j as %s', async (raw, expected) => {
     expect(await render(untrustedName(raw))).toBe(text(expected));
   });
 
-  it('that is long is cut between characters, and the whole of it unfolds', async () => {
+  it('cuts a long name to 80 whole characters, and shows all of it when unfolded', async () => {
     const long = '😀'.repeat(1024);
 
     const html = await render(untrustedName(long));
@@ -46,30 +46,33 @@ describe('a name', () => {
     expect(html).toContain(text(long));
   });
 
-  it.each(HOSTILE)('%j brings no markup of its own, and is well-formed', async (raw) => {
-    const html = await render(untrustedName(raw));
+  it.each(HOSTILE)(
+    'renders %j as well-formed text without foreign markup or control characters',
+    async (raw) => {
+      const html = await render(untrustedName(raw));
 
-    const own =
-      /<\/?(?:bdi class="text"|bdi|span class="mark" title="U\+[^"<>]*"|span|details class="fold"|details|summary|div class="whole"|div|p class="quiet"|p)>/g;
-    expect(html.replaceAll(own, '')).not.toMatch(/[<>"']/);
-    expect(html).not.toMatch(/[[\p{Cc}\p{Bidi_Control}]--\n]/v);
-    expect(html.isWellFormed()).toBe(true);
-  });
+      const own =
+        /<\/?(?:bdi class="text"|bdi|span class="mark" title="U\+[^"<>]*"|span|details class="fold"|details|summary|div class="whole"|div|p class="quiet"|p)>/g;
+      expect(html.replaceAll(own, '')).not.toMatch(/[<>"']/);
+      expect(html).not.toMatch(/[[\p{Cc}\p{Bidi_Control}]--\n]/v);
+      expect(html.isWellFormed()).toBe(true);
+    },
+  );
 
-  it('that is empty stays so', async () => {
+  it('renders an empty name as empty text', async () => {
     expect(await render(untrustedName(''))).toBe(text(''));
   });
 });
 
-describe('a message', () => {
-  it('of several lines is one line that unfolds to all of them', async () => {
+describe('untrustedMessage', () => {
+  it('shows several lines as one line that unfolds to all of them', async () => {
     const html = await render(untrustedMessage('first\r\nsecond\n\tthird', 1000));
 
     expect(html).toContain(`first${mark('U+000A line break', '⏎')}second`);
     expect(html).toContain(text('first\nsecond\n\tthird'));
   });
 
-  it('that is larger than the page can take says where the rest is', async () => {
+  it('cuts a message at its budget, and says that the API has the rest', async () => {
     const html = await render(untrustedMessage('x'.repeat(5000), 4000));
 
     expect(html).toContain(text(`${'x'.repeat(4000)}…`));
@@ -77,7 +80,7 @@ describe('a message', () => {
   });
 
   it.each(['\u202E\u0000', '"\u0000', '\uD800x'])(
-    'of 8,192 bytes of %j costs no more than its budget allows',
+    'renders 2,731 repetitions of %j in less than 40,000 bytes',
     async (pair) => {
       const html = await render(untrustedMessage(pair.repeat(2731), 4000));
 
@@ -86,7 +89,7 @@ describe('a message', () => {
   );
 });
 
-it('tells whether the beginning is the whole', () => {
+it('untrustedText reports whether the whole text fits into the limit', () => {
   expect(untrustedText('abc', 3, 'one line').isWhole).toBe(true);
   expect(untrustedText('abcd', 3, 'one line').isWhole).toBe(false);
 });
