@@ -44,7 +44,7 @@ const IMPATIENT = [
 ];
 
 describe('the event stream', HEAVY, () => {
-  it('is understood by an EventSource, which goes on by itself with the next daemon', async () => {
+  it('delivers every event once to an EventSource across a killed and restarted daemon', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'PENDING' });
     const listen = `127.0.0.1:${await freePort()}`;
@@ -77,7 +77,7 @@ describe('the event stream', HEAVY, () => {
     ]);
   });
 
-  it('serves 500 clients at once beside the scrapes, forgets those that have gone, and ends all when the daemon stops', async () => {
+  it('serves 500 clients, answers 503 to more, frees disconnected ones and ends all at a stop', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'PENDING' });
     await using place = await workspace(service.url);
@@ -128,7 +128,7 @@ describe('the event stream', HEAVY, () => {
 
   // Concurrent: these mostly wait.
   it.concurrent(
-    'tells exactly what happened, over 5 broken connections and a killed daemon',
+    'delivers every event exactly once over 5 broken connections and a killed daemon',
     async () => {
       await using directory = await temporaryDirectory();
       await using opened = new AsyncDisposableStack();
@@ -211,7 +211,7 @@ describe('the event stream', HEAVY, () => {
   );
 
   it.concurrent(
-    'ends a client that does not read, which loses nothing by it',
+    'disconnects a client that does not read, which can resume without loss',
     { timeout: 300_000 },
     async () => {
       // With their long ids, more than the buffers of the sockets hold.

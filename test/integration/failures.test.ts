@@ -39,8 +39,8 @@ async function failureLines(place: Workspace) {
   return lines.filter(({ event }) => event === 'prompt.failed');
 }
 
-describe('a failure', UNHURRIED, () => {
-  it('is one error line with its error_info, and settled', async () => {
+describe('the failure of a prompt', UNHURRIED, () => {
+  it('is logged in one error line with its error_info and then settled', async () => {
     const id = 'a/b c%2F"\u00e9';
     await using given = await failedSinceBaseline([id]);
     const { service, place } = given;
@@ -80,7 +80,7 @@ describe('a failure', UNHURRIED, () => {
     ]);
   });
 
-  it('that the service tells nothing of is given up after 3 tries', async () => {
+  it('is logged with a reason instead of error_info after 3 useless responses', async () => {
     // Status and body of the response for each reason.
     const answers: Readonly<Record<string, readonly [status: number, body: unknown]>> = {
       not_found: [404, { detail: 'Not Found' }],
@@ -116,7 +116,7 @@ describe('a failure', UNHURRIED, () => {
     }
   });
 
-  it('is tried by poll whether it is due or not', async () => {
+  it('is retried by the poll command even if it is not due', async () => {
     await using given = await failedSinceBaseline(['p1']);
     const { service, place } = given;
     service.answer('p1', (_, response) => sendJson(response, {}, 500));
@@ -126,7 +126,7 @@ describe('a failure', UNHURRIED, () => {
     expect(service.details()).toHaveLength(2);
   });
 
-  it('is in the backlog until its line is written', async () => {
+  it('counts in the error_info backlog until its line is written', async () => {
     await using given = await failedSinceBaseline(['p1']);
     const { service, place } = given;
     const { promise: released, resolve: release } = Promise.withResolvers<void>();
@@ -155,7 +155,7 @@ describe('a failure', UNHURRIED, () => {
     await vi.waitFor(async () => expect(await backlog()).toEqual([0, undefined]), PATIENCE);
   });
 
-  it('of a baseline is a gauge and no event', async () => {
+  it('is not reported if the prompt was FAILED in the baseline', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'FAILED' });
     await using place = await workspace(service.url);

@@ -33,15 +33,18 @@ async function healthCheck(env: Readonly<Record<string, string>>) {
 describe('the health check of the image', UNHURRIED, () => {
   const hosts = ['127.0.0.2', '0.0.0.0', 'localhost', ...(hasIpv6 ? ['[::1]', '[::]'] : [])];
 
-  it.each(hosts)('asks the daemon that listens on %s, as the variable says', async (host) => {
-    await using service = await startAlpha();
-    const listen = `${host}:${await freePort()}`;
-    await using place = await workspace(service.url, { web: { listen } });
-    await using _ = await startHere(place);
-    expect(await healthCheck({ EVALWATCH_WEB_LISTEN: listen })).toEqual({ code: 0, stderr: '' });
-  });
+  it.each(hosts)(
+    'reaches a daemon that listens on %s as set in EVALWATCH_WEB_LISTEN',
+    async (host) => {
+      await using service = await startAlpha();
+      const listen = `${host}:${await freePort()}`;
+      await using place = await workspace(service.url, { web: { listen } });
+      await using _ = await startHere(place);
+      expect(await healthCheck({ EVALWATCH_WEB_LISTEN: listen })).toEqual({ code: 0, stderr: '' });
+    },
+  );
 
-  it('is not put off by a mistake in the file, which a running daemon survives', async () => {
+  it('ignores an invalid option in the configuration, but fails on a syntax error', async () => {
     await using service = await startAlpha();
     const listen = `127.0.0.2:${await freePort()}`;
     await using place = await workspace(service.url, { web: { listen }, log: { level: 'loud' } });
@@ -55,9 +58,7 @@ describe('the health check of the image', UNHURRIED, () => {
     expect(stderr).toContain(`${place.config}:1:`);
   });
 
-  it('asks the default address where it finds no configuration, as the daemon may have one of --config', async ({
-    skip,
-  }) => {
+  it('uses the default address if the configuration file does not exist', async ({ skip }) => {
     const server = createServer((_, response) => response.end());
     const listening = once(server.listen(10_570, '127.0.0.1'), 'listening');
     if (!(await listening.then(() => true).catch(() => false))) skip('somebody has the port');
@@ -73,7 +74,7 @@ describe('the health check of the image', UNHURRIED, () => {
     });
   });
 
-  it('says where it asked in vain', async () => {
+  it('reports the address that does not answer, and rejects port 0', async () => {
     const port = await freePort();
     expect(await healthCheck({ EVALWATCH_WEB_LISTEN: `0.0.0.0:${port}` })).toEqual({
       code: 1,

@@ -5,7 +5,7 @@ import { sendJson, startService } from '../support/service.ts';
 const SECRET = '5ecret-5ecret-5ecret';
 
 describe('the heartbeat', UNHURRIED, () => {
-  it('arrives while polls are made, also failing ones, and not while they hang', async () => {
+  it('is sent while polls complete or fail, and withheld while they hang', async () => {
     let mode: 'good' | 'failing' | 'hanging' = 'good';
     await using service = await startService((_, response) => {
       if (mode === 'good') sendJson(response, []);
@@ -44,7 +44,7 @@ describe('the heartbeat', UNHURRIED, () => {
     expect([daemon.stdout(), ...pages].join('')).not.toContain(SECRET);
   });
 
-  it('follows a reload, and logs once that it fails', async () => {
+  it('follows a reload and logs repeated failures once', async () => {
     await using service = await startService((_, response) => sendJson(response, []));
     await using monitor = await startService(({ path }, response) =>
       sendJson(response, 'answer', path === '/good' ? 200 : 404),

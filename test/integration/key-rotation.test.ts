@@ -49,12 +49,12 @@ async function startStrict() {
   });
 }
 
-describe('a key', UNHURRIED, () => {
+describe('an API key', UNHURRIED, () => {
   it.each([
     ['in its file first', ['file', 'service'], 'by renaming'],
     ['at the service first', ['service', 'file'], 'in place'],
   ])(
-    `replaced ${ROTATIONS} times under load, %s, fails no poll once it is valid and in place`,
+    `replaced ${ROTATIONS} times under load, %s, fails no poll once both sides have the new key`,
     { timeout: 240_000 },
     async (_, order, manner) => {
       await using service = await startStrict();
@@ -99,7 +99,7 @@ describe('a key', UNHURRIED, () => {
   it.each([
     ['missing', (file: string) => rmSync(file), 'cannot be read: there is no such file'],
     ['empty', (file: string) => writeFileSync(file, ''), 'is empty'],
-  ])('whose file is %s fails the poll, says so, and recovers', async (_, spoil, words) => {
+  ])('whose file is %s fails the poll with the cause, and recovers', async (_, spoil, words) => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
     await using daemon = await startHere(place);

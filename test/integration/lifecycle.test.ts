@@ -52,8 +52,8 @@ async function statusOf(url: string, path: string): Promise<number | 'refused'> 
   );
 }
 
-describe('readiness', UNHURRIED, () => {
-  it('is 503 or refused before, 200 while it runs, 503 while it stops', async () => {
+describe('the readiness endpoint', UNHURRIED, () => {
+  it('answers 503 or nothing before the start, 200 while running and 503 while stopping', async () => {
     await using service = await startHangingService();
     const url = `http://127.0.0.1:${await freePort()}`;
     await using place = await workspace(service.url, { web: { listen: url.slice(7) } });
@@ -76,8 +76,8 @@ describe('readiness', UNHURRIED, () => {
   });
 });
 
-describe('a stop', UNHURRIED, () => {
-  it('gives a request in flight 8 s, and a poll cut short leaves nothing behind', async () => {
+describe('stopping the daemon', UNHURRIED, () => {
+  it('waits 8 s for a request in flight and stores nothing of the aborted poll', async () => {
     await using service = await startHangingService();
     await using place = await workspace(service.url, { service: { timeout: '10m' } });
     await using daemon = startDaemon(place);
@@ -102,7 +102,7 @@ describe('a stop', UNHURRIED, () => {
     expect(next.of('poll.recovered')).toEqual([]);
   });
 
-  it('lets a request that is answered in time end its poll', async () => {
+  it('completes a poll whose response arrives in time', async () => {
     await using service = await startHangingService();
     await using place = await workspace(service.url);
     await using daemon = await startHere(place);
@@ -119,7 +119,7 @@ describe('a stop', UNHURRIED, () => {
     expect(service.arrivals).toHaveLength(1);
   });
 
-  it('leaves a failure whose error_info does not come to the next run', async () => {
+  it('leaves a failure whose error_info does not arrive to the next run', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });
     await using place = await workspace(service.url, { service: { timeout: '1m' } });
@@ -137,7 +137,7 @@ describe('a stop', UNHURRIED, () => {
     expect(line['error_info']).toEqual(errorOf('p1'));
   });
 
-  it('comes at once while a poll waits for its retry', async () => {
+  it('does not wait for a poll that waits for its retry', async () => {
     await using service = await startService((_, response) => {
       response.writeHead(503, { 'retry-after': '9' }).end();
     });
@@ -149,7 +149,7 @@ describe('a stop', UNHURRIED, () => {
     expect(service.arrivals).toHaveLength(1);
   });
 
-  it('comes at once while a poll waits for the rate', async () => {
+  it('does not wait for a poll that waits for the rate limit', async () => {
     await using service = await startService((_, response) => sendJson(response, []));
     const rate = { max_requests_per_second: 0.05 };
     await using place = await workspace(service.url, { service: rate, projects: TWO });
@@ -161,7 +161,7 @@ describe('a stop', UNHURRIED, () => {
     expect(daemon.of('poll.completed')).toHaveLength(1);
   });
 
-  it('sends nothing for a poll that waits for a slot', async () => {
+  it('sends no request for a poll that waits for a concurrency slot', async () => {
     await using service = await startHangingService();
     const slots = { max_concurrency: 1 };
     await using place = await workspace(service.url, { service: slots, projects: TWO });
@@ -176,7 +176,7 @@ describe('a stop', UNHURRIED, () => {
     expect(daemon.of('poll.failed')).toEqual([]);
   });
 
-  it('is cut short by a second signal', async () => {
+  it('ends at once on a second signal', async () => {
     await using service = await startHangingService();
     await using place = await workspace(service.url);
     await using daemon = startDaemon(place);
@@ -188,7 +188,7 @@ describe('a stop', UNHURRIED, () => {
     expect(daemon.of('poll.failed')).toEqual([]);
   });
 
-  it('of the npm that started it stops the daemon too', async () => {
+  it('works by SIGTERM to the npm process that started it', async () => {
     await using service = await startService((_, response) => sendJson(response, []));
     await using place = await workspace(service.url);
     const args = ['run', '--silent', 'evalwatch', '--'];
@@ -202,8 +202,8 @@ describe('a stop', UNHURRIED, () => {
   });
 });
 
-describe('a start', UNHURRIED, () => {
-  it('says so, and the stop too', async () => {
+describe('starting the daemon', UNHURRIED, () => {
+  it('logs daemon.started, and daemon.stopped at the end', async () => {
     await using service = await startService((_, response) => sendJson(response, []));
     await using place = await workspace(service.url);
     await using daemon = startDaemon(place);
@@ -220,7 +220,7 @@ describe('a start', UNHURRIED, () => {
     }
   });
 
-  it('is given up upon a signal, without waiting for a database that says nothing', async () => {
+  it('ends on a signal without waiting for a database that does not answer', async () => {
     await using place = await workspace('http://127.0.0.1:9', {
       store: { postgres_url_file: 'address' },
     });
@@ -240,18 +240,21 @@ describe('a start', UNHURRIED, () => {
   it.each([
     ['run', evalwatch],
     ['poll', readHere],
-  ])('of %s fails with one line where no store can be made', async (command, execute) => {
-    await using place = await workspace('http://127.0.0.1:9', {
-      store: { path: '/proc/nowhere/evalwatch.db' },
-    });
-    const { code, stderr, stdout } = await execute(place, [command]);
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toBe(
-      'error: the directory /proc/nowhere for the store /proc/nowhere/evalwatch.db cannot be created (ENOENT): create it, or set store.path to another file\n',
-    );
-  });
+  ])(
+    'fails with a one-line error if the command %s cannot create the store',
+    async (command, execute) => {
+      await using place = await workspace('http://127.0.0.1:9', {
+        store: { path: '/proc/nowhere/evalwatch.db' },
+      });
+      const { code, stderr, stdout } = await execute(place, [command]);
+      expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+      expect(stderr).toBe(
+        'error: the directory /proc/nowhere for the store /proc/nowhere/evalwatch.db cannot be created (ENOENT): create it, or set store.path to another file\n',
+      );
+    },
+  );
 
-  it('fails with one line when its port is taken', async () => {
+  it('fails with a one-line error if its port is taken', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const address = other.address() as { port: number };

@@ -38,7 +38,7 @@ function sorted(series: Iterable<string>): readonly string[] {
     .toSorted();
 }
 
-describe('the first scrape, before anything is known', () => {
+describe('the first scrape, before any poll has completed', () => {
   let first: Scrape;
 
   async function takeFirst(): Promise<void> {
@@ -48,14 +48,14 @@ describe('the first scrape, before anything is known', () => {
     first = await scrape(await daemon.url());
   }
 
-  it('is text format 0.0.4', async () => {
+  it('has the text format 0.0.4', async () => {
     await takeFirst();
     expect(first.status).toBe(200);
     expect(first.contentType).toMatch(/^text\/plain; version=0\.0\.4\b/);
   });
 
   it.each(METRICS.filter(({ absentAtFirst }) => !absentAtFirst))(
-    '$name: its type, and every series of it',
+    'has $name with its type and all of its series',
     (fact) => {
       const family = first.families.get(fact.name);
       expect(family?.type).toBe(fact.type);
@@ -63,11 +63,14 @@ describe('the first scrape, before anything is known', () => {
     },
   );
 
-  it.each(METRICS.filter(({ absentAtFirst }) => absentAtFirst))('no $name', ({ name }) => {
-    expect([...(first.families.get(name)?.samples ?? [])]).toEqual([]);
-  });
+  it.each(METRICS.filter(({ absentAtFirst }) => absentAtFirst))(
+    'does not have $name',
+    ({ name }) => {
+      expect([...(first.families.get(name)?.samples ?? [])]).toEqual([]);
+    },
+  );
 
-  it('has no other metric of its own but what is running and what keeps the store', () => {
+  it('has no other evalwatch metrics than evalwatch_store_info and evalwatch_build_info', () => {
     const own = [...first.families.keys()].filter((name) => name.startsWith('evalwatch_'));
     const known = new Set(METRICS.map(({ name }) => name));
     expect(own.filter((name) => !known.has(name))).toEqual([
@@ -89,7 +92,7 @@ describe('the first scrape, before anything is known', () => {
     ]);
   });
 
-  it('tells of the process too', () => {
+  it('has metrics of the process and the event loop', () => {
     expect(first.value('process_resident_memory_bytes')).toBeGreaterThan(0);
     expect(first.families.has('nodejs_eventloop_lag_seconds')).toBe(true);
   });
@@ -103,14 +106,14 @@ describe('the first scrape, before anything is known', () => {
     'evalwatch_project_consecutive_poll_failures',
     'evalwatch_prompts',
     'evalwatch_error_info_backlog',
-  ])('%s starts at 0', (name) => {
+  ])('has every series of %s at 0', (name) => {
     const values = [...(first.families.get(name)?.samples.values() ?? [])];
     expect(values.filter((value) => value !== 0)).toEqual([]);
   });
 });
 
-describe('the metrics of a daemon at work', UNHURRIED, () => {
-  it('count what happened', async () => {
+describe('the metrics of a running daemon', UNHURRIED, () => {
+  it('count polls, statuses, transitions, failures and requests', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING', p2: 'PENDING', p3: 'paused' });
     await using place = await workspace(service.url);
@@ -157,7 +160,7 @@ describe('the metrics of a daemon at work', UNHURRIED, () => {
     expect(seen.value('evalwatch_log_messages_total', level)).toBe(1);
   });
 
-  it('lose the series of a project that left the configuration', async () => {
+  it('omit a project that was removed from the configuration before a restart', async () => {
     await using service = await startService((_, response) =>
       sendJson(response, [promptItem('p1', 'RUNNING')]),
     );
@@ -173,7 +176,7 @@ describe('the metrics of a daemon at work', UNHURRIED, () => {
     expect((await scrape(await next.url())).text).not.toContain('beta');
   });
 
-  it('have every metric once each has something to tell', async () => {
+  it('include every metric with all its series once there is data for it', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING', p2: 'PENDING', p3: 'RUNNING' });
     // Never answered, so it stays in the backlog.
@@ -203,7 +206,7 @@ describe('the metrics of a daemon at work', UNHURRIED, () => {
 
   const promtool = hasPromtool();
   // In CI a missing promtool fails the test instead of skipping it.
-  it.runIf(promtool || process.env['CI'] === 'true')('please promtool', async () => {
+  it.runIf(promtool || process.env['CI'] === 'true')('pass promtool check metrics', async () => {
     expect(promtool, 'promtool is not installed').toBe(true);
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });

@@ -146,7 +146,7 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
     }
   }
 
-  it('moves everything, and says how much', async () => {
+  it('copies all rows and reports how many', async () => {
     const { code, stdout, stderr } = await move();
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(JSON.parse(stdout)).toEqual([
@@ -160,7 +160,7 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
     await expectSameAnswers();
   });
 
-  it('so that workers go on where the daemon stopped', async () => {
+  it('lets workers continue where the daemon stopped', async () => {
     await move();
     const sqlite = await openStore({ path: file, clock: systemClock, emit: () => {} });
     const postgres = await openOwning();
@@ -209,7 +209,7 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
   }
 
   it.each(['project', 'record', 'settlement'])(
-    'killed before it writes %s has moved nothing, and is repeated',
+    'can be repeated if it is killed before it writes %s',
     async (table) => {
       const empty = openDatabase({
         clock: systemClock,
@@ -247,7 +247,7 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
     },
   );
 
-  it('repeated once all was moved says so, with the same figures', async () => {
+  it('reports that the store is already copied, with the same figures, if repeated', async () => {
     const first = await move();
     const second = await move();
     expect(second).toEqual({
@@ -257,7 +257,7 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
     await expectSameRows();
   });
 
-  it('refuses a database with anything else in it, or a store that has changed since', async () => {
+  it('refuses a store that has changed since it was copied into the database', async () => {
     await move();
     const store = await openStore({ path: file, clock: systemClock, emit: () => {} });
     await see(store, 'q', { a: 'COMPLETED' }, 200);
@@ -285,7 +285,7 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
     }
   });
 
-  it('refuses while a daemon holds the file, and names it', async () => {
+  it('refuses a file that a daemon uses, and names the process', async () => {
     const store = await openStore({ path: file, clock: systemClock, emit: () => {} });
     try {
       const { code, stderr } = await move();
@@ -304,7 +304,7 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
     ],
     ['a configuration with SQLite', () => ['--from', file, '--config', before], 2],
     ['no file', () => ['--config', config], 2],
-  ])('of %s says what is wrong', async (_, args, code) => {
+  ])('reports the error for %s', async (_, args, code) => {
     const finished = await commandLine(['migrate-store', ...args()]);
     expect(finished).toMatchObject({ code, stdout: '' });
     expect(finished.stderr).toMatch(
@@ -312,7 +312,7 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
     );
   });
 
-  it('tells nobody the password when the server is gone', async () => {
+  it('prints no credentials or addresses if the server cannot be reached', async () => {
     const { name } = await server.createDatabase();
     const gone = server.url(name).replace(/:\d+\//, ':1/');
     writeFileSync(join(temporaryDirectory(), 'url'), gone);

@@ -20,8 +20,8 @@ function startInside({ directory, config }: Workspace, outside: string) {
   return startDaemon({ config }, { program: 'unshare', args });
 }
 
-describe.skipIf(!canMount)('a daemon whose files are mounted one by one', UNHURRIED, () => {
-  it('says so, and does not take the old file for a new configuration', async () => {
+describe.skipIf(!canMount)('a daemon with single-file mounts', UNHURRIED, () => {
+  it('warns at the start and fails a reload if the file was replaced on the host', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
     const outside = join(place.directory, 'outside');

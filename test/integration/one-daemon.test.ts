@@ -7,11 +7,11 @@ import { startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
 import { startAlpha } from '../support/service.ts';
 
-describe('a store that a daemon holds', UNHURRIED, () => {
+describe('a store in use by a daemon', UNHURRIED, () => {
   it.each([
     ['', 'evalwatch.db'],
     [' through a symlink', 'other.db'],
-  ])('is refused to a second daemon%s, which names the first', async (_, path) => {
+  ])('cannot be opened by a second daemon%s, whose error names the first', async (_, path) => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
     await using first = await startHere(place);
@@ -29,7 +29,7 @@ describe('a store that a daemon holds', UNHURRIED, () => {
     expect((await fetch(`${await first.url()}/-/ready`)).status).toBe(200);
   });
 
-  it('is open to the reading commands, without a key', async () => {
+  it('can be read by the read-only commands, which need no API key', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING', p2: 'PENDING' });
     await using place = await workspace(service.url);
@@ -53,7 +53,7 @@ describe('a store that a daemon holds', UNHURRIED, () => {
     expect(failures.json()).toMatchObject([{ prompt_id: 'p1' }]);
   });
 
-  it('is refused to poll, which names a request by which the daemon polls', async () => {
+  it('cannot be used by the poll command, whose error names the request to poll instead', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });
     const listen = `127.0.0.1:${await freePort()}`;
@@ -79,7 +79,7 @@ describe('a store that a daemon holds', UNHURRIED, () => {
     expect(unknown.status).toBe(404);
   });
 
-  it('is free again when that is killed', async () => {
+  it('can be opened again after the daemon is killed', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });
     await using place = await workspace(service.url);

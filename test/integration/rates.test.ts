@@ -55,7 +55,7 @@ async function arrivalsOf(
 }
 
 describe('max_requests_per_second', UNHURRIED, () => {
-  it('is never exceeded by many projects of one schedule, and used', async () => {
+  it('is not exceeded by 400 projects with the same schedule', async () => {
     const { measured, error } = await arrivalsOf(200, 400, { max_requests_per_second: 50 });
     expect(mostWithin(1000 - error, measured)).toBeLessThanOrEqual(50);
     const [first, last] = [measured.at(0)?.at ?? 0, measured.at(-1)?.at ?? 0];
@@ -64,7 +64,7 @@ describe('max_requests_per_second', UNHURRIED, () => {
 });
 
 describe('max_concurrency', UNHURRIED, () => {
-  it('of 2 is never exceeded by 10 projects, and used', async () => {
+  it('set to 2 allows exactly 2 concurrent requests for 10 projects', async () => {
     const { maxInFlight } = await arrivalsOf(10, 10, { max_concurrency: 2 }, 100);
     expect(maxInFlight).toBe(2);
   });

@@ -33,7 +33,7 @@ describe('a reload', UNHURRIED, () => {
     expect(after.value('evalwatch_config_last_reload_successful')).toBe(1);
   });
 
-  it('takes a project away, and all its series', async () => {
+  it('removes a project and all its series', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { projects: BOTH });
     await using daemon = await startHere(place);
@@ -51,7 +51,7 @@ describe('a reload', UNHURRIED, () => {
     }, PATIENCE);
   });
 
-  it('takes over what the service section says', async () => {
+  it('applies a change of the service section', async () => {
     await using first = await startAlpha();
     await using second = await startAlpha();
     second.set({ elsewhere: 'RUNNING' });
@@ -66,7 +66,7 @@ describe('a reload', UNHURRIED, () => {
     expect(line).toMatchObject({ from: 'NEW', to: 'RUNNING' });
   });
 
-  it('of a bad file changes nothing, and says every fault', async () => {
+  it('of an invalid file changes nothing and reports every error', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
     await using daemon = await startHere(place);
@@ -95,7 +95,7 @@ describe('a reload', UNHURRIED, () => {
     ['store', { store: { path: 'other.db' } }],
     ['web.listen', { web: { listen: '127.0.0.1:1' } }],
     ['web.config_file', { web: { config_file: 'web.yaml' } }],
-  ])('says by name that %s cannot change while the daemon runs', async (name, change) => {
+  ])('rejects a change of %s and names the option', async (name, change) => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
     await using daemon = await startHere(place);
@@ -108,7 +108,7 @@ describe('a reload', UNHURRIED, () => {
     expect(await answer.text()).toContain(name);
   });
 
-  it('leaves a poll that runs, due times, counters and histograms as they are', async () => {
+  it('keeps a running poll, due times, counters and histograms', async () => {
     const released = Promise.withResolvers<void>();
     const moves = ['RUNNING', 'COMPLETED'];
     await using service = await startService(async ({ project }, response) => {
@@ -156,7 +156,7 @@ describe('a reload', UNHURRIED, () => {
     expect(daemon.of('poll.failed')).toEqual([]);
   });
 
-  it('follows the links of mounted files when they are swapped, and so does a key without it', async () => {
+  it('reads a file behind a swapped symlink, and a swapped key needs no reload', async () => {
     let valid = KEY;
     await using service = await startService(({ headers }, response) =>
       headers['x-api-key'] === valid
@@ -199,7 +199,7 @@ describe('a reload', UNHURRIED, () => {
     expect(daemon.of('poll.failed')).toEqual([]);
   });
 
-  it('takes over by which names a browser may come', async () => {
+  it('applies a change of web.allowed_hosts', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
     await using daemon = await startHere(place);
@@ -214,7 +214,7 @@ describe('a reload', UNHURRIED, () => {
     expect([before.status, reloaded.status, (await byName()).status]).toEqual([421, 200, 200]);
   });
 
-  it('takes over what is expected, and of which team a project is', async () => {
+  it('applies changes of expectations and team to metrics, API and page', async () => {
     await using service = await startAlpha();
     service.set({ p: 'RUNNING' });
     await using place = await workspace(service.url, {
@@ -305,7 +305,7 @@ describe('a reload', UNHURRIED, () => {
     expect(answer.status).toBe(403);
   });
 
-  it('loses and doubles nothing under load', async () => {
+  it('loses and repeats no transition if repeated 20 times while a status changes', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
     await using daemon = await startHere(place);
@@ -332,7 +332,7 @@ describe('a reload', UNHURRIED, () => {
     expect(chain.at(-1)?.['to']).toBe('FAILED');
   });
 
-  it('that the store cannot read for is refused, and no project is marked removed', async () => {
+  it('fails and removes no project if the store cannot be read', async () => {
     await using service = await startAlpha();
     const gamma = { id: 'gamma' };
     await using place = await workspace(service.url, { projects: [...BOTH, gamma] });

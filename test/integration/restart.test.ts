@@ -61,7 +61,7 @@ describe('a restart', UNHURRIED, () => {
     expect(third.of('project.baseline')).toEqual([]);
   });
 
-  it('forgets neither that the last poll failed nor why', async () => {
+  it('keeps the failure of the last poll and its reason', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
     await writeFile(join(place.directory, 'key'), 'short');
@@ -81,7 +81,7 @@ describe('a restart', UNHURRIED, () => {
     expect(next.of('poll.failed')).toEqual([]);
   });
 
-  it('finds a failure of the time in between once', async () => {
+  it('reports a failure that happened in between exactly once', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'PENDING' });
     await using place = await workspace(service.url);
@@ -106,7 +106,7 @@ describe('a restart', UNHURRIED, () => {
     ]);
   });
 
-  it('polls at once what was never polled or came due meanwhile, and nothing else', async () => {
+  it('polls at once only projects that were never polled or have come due meanwhile', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { schedule: dailyIn(HOUR) });
     const run = async (aheadMs: number, meanwhile: () => Promise<unknown>) => {

@@ -33,7 +33,7 @@ describe('the status page of a daemon', UNHURRIED, () => {
     expect(blind).toMatch(/Down: there is no API key to send: its file or variable cannot be read/);
   });
 
-  it('tells a key that is refused from one that is not there, as far as it knows', async () => {
+  it('distinguishes a refused API key from a missing one, until a restart', async () => {
     await using service = await startService(({ headers }, response) => {
       const isGood = headers['x-api-key'] === KEY;
       sendJson(response, isGood ? [] : { detail: 'no' }, isGood ? 200 : 401);
@@ -63,7 +63,7 @@ describe('the status page of a daemon', UNHURRIED, () => {
     expect(afterwards).toMatch(/the service refuses the API key, or the key cannot be read\. auth/);
   });
 
-  it('tells of a reload that failed, and why', async () => {
+  it('shows that the last reload failed, and why', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
     await using daemon = await startHere(place);
@@ -77,7 +77,7 @@ describe('the status page of a daemon', UNHURRIED, () => {
     expect(page).toMatch(/the previous configuration stays in force .*schedule/);
   });
 
-  it('never shows the key, whatever the service echoes', async () => {
+  it('never shows the API key, even if the service echoes it', async () => {
     await using service = await startAlpha();
     service.set({ echo: 'RUNNING' });
     service.answer('echo', (_arrival, response) => {
@@ -96,7 +96,7 @@ describe('the status page of a daemon', UNHURRIED, () => {
     }
   });
 
-  it('answers HEAD like GET and says in JSON that more is not possible', async () => {
+  it('answers HEAD like GET and rejects POST with a JSON error', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
     await using daemon = await startHere(place);

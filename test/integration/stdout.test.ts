@@ -5,8 +5,8 @@ import { PATIENCE, startDaemon, UNHURRIED, workspace } from '../support/evalwatc
 import { freePort } from '../support/free-port.ts';
 import { errorOf, startAlpha } from '../support/service.ts';
 
-describe('a stdout that cannot be written', UNHURRIED, () => {
-  it('ends the daemon with 1 when the disk is full', async () => {
+describe('an unwritable stdout', UNHURRIED, () => {
+  it('ends the daemon with exit code 1 if the disk is full', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
     await using full = await open('/dev/full', 'w');
@@ -16,7 +16,7 @@ describe('a stdout that cannot be written', UNHURRIED, () => {
     expect(stderr).toMatch(/^[^\n]+\n$/);
   });
 
-  it('ends the daemon with 1 when the reader has gone, and loses no failure: the next run logs it', async () => {
+  it('ends the daemon with exit code 1 if its reader is gone, and the next run logs the failure', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });
     const listen = `127.0.0.1:${await freePort()}`;

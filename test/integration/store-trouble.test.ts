@@ -59,7 +59,7 @@ const project = 'alpha';
 
 describe('a store that cannot be written', UNHURRIED, () => {
   it.each(mayMount ? [limited, small] : [limited])(
-    'because of $name: the daemon stays, says so, and recovers by itself with nothing lost',
+    'because of $name fails polls, keeps the daemon running, and recovers without loss',
     async ({ reason, prepare, fill, free }) => {
       await using service = await startAlpha();
       service.set({ p1: 'RUNNING', p2: 'PENDING' });
@@ -123,7 +123,7 @@ describe('a store that cannot be written', UNHURRIED, () => {
 });
 
 describe('a store that cannot be written while nothing changes', UNHURRIED, () => {
-  it('fails the polls all the same, until it can be written', async () => {
+  it('fails the polls until it can be written again', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });
     await using place = await workspace(service.url, { store: { path: 'disk/evalwatch.db' } });
@@ -162,7 +162,7 @@ describe('a store that cannot be written while nothing changes', UNHURRIED, () =
   });
 });
 
-describe('a store that is taken away', UNHURRIED, () => {
+describe('a store that is moved away or replaced', UNHURRIED, () => {
   async function startWithStore(place: Awaited<ReturnType<typeof workspace>>) {
     const daemon = await startHere(place);
     await daemon.line('poll.completed');
@@ -170,7 +170,7 @@ describe('a store that is taken away', UNHURRIED, () => {
     return { daemon, url, ready: async () => (await fetch(`${url}/-/ready`)).status };
   }
 
-  it('makes the daemon say so and store nothing, until it is back', async () => {
+  it('makes the daemon unready and fails its polls until it is back', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });
     await using place = await workspace(service.url, { store: { path: 'data/evalwatch.db' } });
@@ -201,7 +201,7 @@ describe('a store that is taken away', UNHURRIED, () => {
     expect(daemon.of('prompt.transition')).toHaveLength(1);
   });
 
-  it('is taken for the new one at a restart, and what was not stored is found', async () => {
+  it('is used from the next restart on, which finds the transition that was not stored', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });
     await using place = await workspace(service.url);
@@ -239,7 +239,7 @@ describe('a store that cannot be read', UNHURRIED, () => {
     db.close();
   }
 
-  it('leaves the process, up and the failures in a row to the scrape, and comes back', async () => {
+  it('leaves process metrics and poll health in the scrape, and recovers', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });
     await using place = await workspace(service.url, {
@@ -295,8 +295,8 @@ describe('a store that cannot be read', UNHURRIED, () => {
   });
 });
 
-describe('a bug in what reads the store', UNHURRIED, () => {
-  it('ends the daemon with its message, and is no failure of the store', async () => {
+describe('an unexpected error while the store is read', UNHURRIED, () => {
+  it('ends the daemon with its message and is not logged as a failure of the store', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { schedule: '0 0 1 1 *' });
     const flag = join(place.directory, 'buggy');
@@ -316,8 +316,8 @@ describe('a bug in what reads the store', UNHURRIED, () => {
   });
 });
 
-describe('a store with times that no calendar has', UNHURRIED, () => {
-  it('is shown with the nearest ones, by commands and API', async () => {
+describe('a store with times outside the calendar range', UNHURRIED, () => {
+  it('is readable by commands, and the API shows the nearest valid times', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
     service.set({ p1: 'RUNNING' });
@@ -356,8 +356,8 @@ describe('a store with times that no calendar has', UNHURRIED, () => {
   });
 });
 
-describe('a store that a large commit keeps busy', UNHURRIED, () => {
-  it('leaves page, API and scrapes answered', async () => {
+describe('a store that is busy with a large commit', UNHURRIED, () => {
+  it('does not block the page, the API or scrapes', async () => {
     await using service = await startAlpha();
     service.set({ p0: 'RUNNING' });
     await using place = await workspace(service.url);

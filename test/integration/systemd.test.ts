@@ -44,8 +44,8 @@ async function listenAt(path: string) {
   };
 }
 
-describe.skipIf(!isPossible)('a daemon of systemd', UNHURRIED, () => {
-  it('says that it is ready once its port answers, pings the watchdog, and says that it stops', async () => {
+describe.skipIf(!isPossible)('a daemon run by systemd', UNHURRIED, () => {
+  it('sends READY=1 once its port answers, watchdog pings, and STOPPING=1 at a stop', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
     const socket = join(place.directory, 'notify');
@@ -67,7 +67,7 @@ describe.skipIf(!isPossible)('a daemon of systemd', UNHURRIED, () => {
     expect(new Set(messages)).toEqual(new Set(['READY=1', 'WATCHDOG=1', 'STOPPING=1']));
   });
 
-  it('does not ping while nobody reads its stdout', async () => {
+  it('sends no watchdog pings while its stdout is not read', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
     const socket = join(place.directory, 'notify');
@@ -101,7 +101,7 @@ describe.skipIf(!isPossible)('a daemon of systemd', UNHURRIED, () => {
     expect(await daemon.stop()).toMatchObject({ code: 0 });
   });
 
-  it('goes on without systemd-notify, after one warning', async () => {
+  it('keeps running without systemd-notify, after one warning', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
     await using daemon = startDaemon(place, {

@@ -27,8 +27,8 @@ function check(...options: readonly string[]): Promise<{ code: unknown; stderr: 
   });
 }
 
-describe('a key file of another user', UNHURRIED, () => {
-  it('is named with the user who may not read it and what to do, by every command', async () => {
+describe('a file of another user', UNHURRIED, () => {
+  it('that holds the API key is reported with the user and a fix by check and the daemon', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url);
     const key = join(place.directory, 'key');
@@ -54,7 +54,7 @@ describe('a key file of another user', UNHURRIED, () => {
     expect(service.arrivals).toEqual([]);
   });
 
-  it('is not the only one: the configuration says the same', async () => {
+  it('that is the configuration is reported with its path and the user', async () => {
     await using place = await workspace('http://127.0.0.1:1');
     await giveAway(place.config);
     const { code, stderr } = await check('--config', place.config);

@@ -20,7 +20,7 @@ async function watching() {
 }
 
 describe('a daemon that watches its configuration', UNHURRIED, () => {
-  it('applies a file that is written in place, renamed, or missing for a moment', async () => {
+  it('applies a file that is written in place, replaced by a rename, or briefly missing', async () => {
     const { place, withProjects, opened } = await watching();
     await using _ = opened;
     await using daemon = await startHere(place, WATCHING);
@@ -46,7 +46,7 @@ describe('a daemon that watches its configuration', UNHURRIED, () => {
     await daemon.stop();
   });
 
-  it('applies the swapped link of a ConfigMap', async () => {
+  it('applies the swapped symlink of a ConfigMap', async () => {
     const { place, withProjects, opened } = await watching();
     await using _ = opened;
     const { directory } = place;
@@ -68,7 +68,7 @@ describe('a daemon that watches its configuration', UNHURRIED, () => {
     expect(daemon.of('config.reload_failed')).toEqual([]);
   });
 
-  it('reports a bad file once, keeps the old one in force, and recovers with the old content', async () => {
+  it('reports an invalid file once, keeps the old configuration and recovers with it', async () => {
     const { place, withProjects, opened } = await watching();
     await using _ = opened;
     await using daemon = await startHere(place, WATCHING);
@@ -93,7 +93,7 @@ describe('a daemon that watches its configuration', UNHURRIED, () => {
     expect((await scrape(url)).value('evalwatch_config_last_reload_successful')).toBe(1);
   });
 
-  it('does not repeat what SIGHUP has applied', async () => {
+  it('does not reload a file again that SIGHUP has applied', async () => {
     const { place, withProjects, opened } = await watching();
     await using _ = opened;
     await using daemon = await startHere(place, WATCHING);

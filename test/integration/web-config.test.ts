@@ -58,7 +58,7 @@ async function healthCheck(port: number): Promise<number> {
 }
 
 describe('a daemon with web.config_file', UNHURRIED, () => {
-  it('answers and stops where a pipe has taken the place of its files', async () => {
+  it('keeps answering and stops normally if the file is replaced by a named pipe', async () => {
     await using service = await startAlpha();
     await using there = await place(service.url, USERS);
     await using daemon = await startHere(there);
@@ -75,7 +75,7 @@ describe('a daemon with web.config_file', UNHURRIED, () => {
     await daemon.stop();
   });
 
-  it('serves by TLS to its users only, and takes renewed certificates and removed users over', async () => {
+  it('serves its users only, over TLS, and applies renewed certificates and removed users', async () => {
     await using service = await startAlpha();
     await using there = await place(service.url, TLS + USERS);
     await using daemon = await startHere(there);
@@ -104,7 +104,7 @@ describe('a daemon with web.config_file', UNHURRIED, () => {
     expect(daemon.stdout()).not.toContain(HASH.slice(4));
   });
 
-  it('says what is wrong with the file and does not start', async () => {
+  it('reports the error in an invalid file and does not start', async () => {
     await using there = await place(
       'http://127.0.0.1:1',
       `${TLS}basic_auth_users: { alice: secret }\n`,
@@ -118,7 +118,7 @@ describe('a daemon with web.config_file', UNHURRIED, () => {
     expect(daemon.lines).toEqual([]);
   });
 
-  it('goes on with what it has when the file is broken, and shows it', async () => {
+  it('keeps the last valid file and reports the error if the file becomes invalid', async () => {
     await using service = await startAlpha();
     await using there = await place(service.url, USERS);
     await using daemon = await startHere(there);
@@ -144,7 +144,7 @@ describe('a daemon with web.config_file', UNHURRIED, () => {
     expect(await metrics()).toEqual([200, '1']);
   });
 
-  it('says at a reload that TLS cannot be added or removed without a restart', async () => {
+  it('rejects a reload that removes TLS, which needs a restart', async () => {
     await using service = await startAlpha();
     await using there = await place(service.url, TLS + USERS);
     await using daemon = await startHere(there);
@@ -160,7 +160,7 @@ describe('a daemon with web.config_file', UNHURRIED, () => {
     expect((await ask(`${url}/metrics`, ALICE)).status).toBe(200);
   });
 
-  it('is found alive by the health check of the image, whatever it asks of others', async () => {
+  it('passes the health check of the image even if it requires client certificates and users', async () => {
     await using service = await startAlpha();
     const port = await freePort();
     const strict = TLS.replace(
@@ -180,7 +180,7 @@ describe('a daemon with web.config_file', UNHURRIED, () => {
   });
 });
 
-it('check looks into web.config_file', UNHURRIED, async () => {
+it('check validates web.config_file', UNHURRIED, async () => {
   await using there = await place('http://127.0.0.1:1', TLS + USERS);
   expect((await readHere(there, ['check'])).code).toBe(0);
 

@@ -115,7 +115,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
 
   // First, because it takes longest.
   it(
-    'are scraped while the database says nothing, and show of it nothing but what they know themselves',
+    'answer scrapes without the metrics of the store while the database does not respond',
     { timeout: 300_000 },
     async () => {
       await using own = await startPostgres();
@@ -164,7 +164,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     },
   );
 
-  it('divide the projects, each exports its own, knows all of them, and tells on its event stream what the other one commits', async () => {
+  it('divide the projects, export their own, list all and stream the events of all', async () => {
     await using given = await setUp(server);
     const { first, second } = await startPair(given.start);
     const shares = [await ownedBy(first), await ownedBy(second)];
@@ -214,7 +214,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect(rows.map(({ project }) => project)).not.toContain(theirs);
   });
 
-  it('go on with the series of the store where another one stopped, byte for byte, and count from 0 themselves', async () => {
+  it('export the same series of the store after a takeover and start their own counters at 0', async () => {
     await using given = await setUp(server);
     // Each project is polled when it is new, and not again.
     await given.place.configure({ schedule: '0 0 1 1 *' });
@@ -241,7 +241,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect(samples.get('evalwatch_worker_projects')).toBe(3);
   });
 
-  it('refuse a project that one of them owns to poll, and say which one', async () => {
+  it('make the poll command fail for a project that one of them owns and name the owner', async () => {
     await using given = await setUp(server);
     const daemon = await given.start();
     const { worker } = await daemon.line('worker.claimed', { owned: 3 });
@@ -297,7 +297,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
       /^error: project "beta" was not polled: .+ again$/m,
     ],
   ])(
-    'show a project that %s while it is polled, and poll exits 1',
+    'make the poll command exit with 1 and report a project that %s while it is polled',
     async (_, reason, tries, change, advice) => {
       await using given = await setUp(server);
       // An undocumented status: if it is never stored, it is not logged either.
@@ -324,7 +324,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     },
   );
 
-  it('show what was polled also when the failures cannot be looked for', async () => {
+  it('make the poll command exit with 1, but print its rows, if failures cannot be read', async () => {
     await using given = await setUp(server);
     given.onListing(async () => {
       await given.query(
@@ -338,7 +338,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect(code).toBe(1);
   });
 
-  it('say once a minute that one project cannot be stored, whatever else is', async () => {
+  it('log once a minute that one project cannot be stored while others are stored', async () => {
     await using given = await setUp(server);
     const daemon = await given.start();
     await daemon.line('project.baseline', { project: 'beta' });
@@ -371,7 +371,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect(later.length).toBeLessThanOrEqual(minutes);
   });
 
-  it('hand over without a pause when they stop, and no tick is polled twice', async () => {
+  it('hand over at a stop without missing or repeating a tick', async () => {
     await using given = await setUp(server);
     await given.place.configure({ schedule: '*/4 * * * * *' });
     const { first, second } = await startPair(given.startProcess);
@@ -399,7 +399,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     }
   });
 
-  it('poll no project that the configuration loaded last does not have, until one is loaded that has it', async () => {
+  it('poll no project missing from the last loaded configuration until it is configured again', async () => {
     await using given = await setUp(server);
     const first = await given.start();
     await first.line('worker.claimed', { owned: 3 });
@@ -423,7 +423,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     }, PATIENCE);
   });
 
-  it('tell once of a failure whose error_info is on its way when they stop', async () => {
+  it('log a failure once if its error_info is being fetched at a stop', async () => {
     await using given = await setUp(server);
     const { teller, other, answered, asked } = await startTelling(given, given.start);
     const stopped = teller.stop();
@@ -438,7 +438,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect(asked().length).toBe(1);
   });
 
-  it('tell nothing late: one that was paused leaves its failures to whoever took them over', async () => {
+  it('do not log a failure after a pause if another worker has taken it over', async () => {
     await using given = await setUp(server);
     const { teller, other, answered, asked } = await startTelling(given, given.startProcess);
     teller.process.kill('SIGSTOP');
@@ -453,7 +453,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect(other.of('prompt.failed').length).toBe(1);
   });
 
-  it('end soon, as they should, when the database says nothing any more', async () => {
+  it('stop with exit code 0 if the database no longer responds', async () => {
     await using own = await startPostgres();
     await using given = await setUp(own);
     const daemon = given.startProcess();
@@ -465,7 +465,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     expect([code, signal]).toEqual([0, null]);
   });
 
-  it('start and wait if the database does not answer the first beat', async () => {
+  it('start and wait for a lease if the database does not answer', async () => {
     await using own = await startPostgres();
     await using given = await setUp(own);
     const first = await given.start();
@@ -495,7 +495,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     await second.stop();
   });
 
-  it('are not ready without the database, alive and scraped all the same, and come back by themselves', async () => {
+  it('are not ready, but healthy and scrapable, without the database, and recover by themselves', async () => {
     await using own = await startPostgres();
     await using given = await setUp(own);
     const daemon = await given.start();

@@ -8,7 +8,7 @@ import { temporaryDirectory } from '../support/temporary.ts';
 
 describeRow(causes);
 
-describe('proof of causes with messages of others', () => {
+describe('proof of causes with a file of messages', () => {
   async function grouped(lines: string): Promise<{ readonly score: string; readonly out: string }> {
     await using directory = await temporaryDirectory();
     const file = join(directory.path, 'messages.ndjson');
@@ -21,7 +21,7 @@ describe('proof of causes with messages of others', () => {
   const message = (template: unknown, error_msg: unknown, error_id: unknown = null): string =>
     `${JSON.stringify({ template, error_id, error_msg })}\n`;
 
-  it('prints the score', async () => {
+  it('reports accuracy, groups, templates and time per message', async () => {
     const { score } = await grouped(
       message('a', 'took 5 s') + message('a', 'took 7 s') + message('b', 'x') + message('c', 'x'),
     );
@@ -45,7 +45,7 @@ describe('proof of causes with messages of others', () => {
     ]);
   });
 
-  it('reads lines without an end, with other line separators and with CRLF', async () => {
+  it('reads CRLF, blank lines, U+2028 in a message and a last line without a newline', async () => {
     const { out } = await grouped(
       `{"template":"a","error_msg":"a\u2028b"}\r\n\n{"template":"a","error_id":null,"error_msg":"b"}`,
     );
@@ -58,11 +58,11 @@ describe('proof of causes with messages of others', () => {
     ['no template', '{"error_msg":"a"}\n', 'line 2: "template" must be a string or a number'],
     ['another error_msg', message('a', 5), 'line 2: "error_msg" must be a string or null'],
     ['another error_id', message('a', 'a', 5), 'line 2: "error_id" must be a string or null'],
-  ])('refuses %s with the number of the line', async (_, line, reason) => {
+  ])('rejects %s with the line number', async (_, line, reason) => {
     await expect(grouped(message('a', 'a') + line)).rejects.toThrow(reason);
   });
 
-  it('refuses a file without messages', async () => {
+  it('rejects a file without messages', async () => {
     await expect(grouped('\n')).rejects.toThrow('it has no messages');
   });
 });

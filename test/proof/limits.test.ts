@@ -5,7 +5,7 @@ import { limitsOf } from '../../proof/limits/durations-file.ts';
 
 describeRow(limits);
 
-describe('limits of a file of durations', () => {
+describe('limitsOf', () => {
   const HEADER = 'project,status,ended_at,seconds';
 
   async function limitsOfLines(...lines: readonly string[]): Promise<readonly string[]> {
@@ -23,7 +23,7 @@ describe('limits of a file of durations', () => {
     return Array.from({ length: 20 }, (_, index) => `${project},RUNNING,${noon + index},600`);
   }
 
-  it('has a line for each day from the first duration to the day after the last one', async () => {
+  it('prints a line for each day from the first duration to the day after the last one', async () => {
     const lines = await limitsOfLines(
       HEADER,
       ...[1, 2, 3, 9].flatMap((day) => prompts('p', day)),

@@ -10,11 +10,14 @@ const MISTAKES = ROWS.flatMap(({ name, bug }) =>
 
 // `npm run proof` checks whether they are detected.
 describe('the deliberate mistakes of the proofs', () => {
-  it.each(MISTAKES)('$name: $what can be made', ({ file, replace }) => {
-    let text = readFileSync(join(SOURCE, file), 'utf8');
-    for (const [before, after] of replace) {
-      expect(text.split(before)).toHaveLength(2);
-      text = text.replace(before, () => after);
-    }
-  });
+  it.each(MISTAKES)(
+    '$name: $what: each text to replace occurs exactly once in the source file',
+    ({ file, replace }) => {
+      let text = readFileSync(join(SOURCE, file), 'utf8');
+      for (const [before, after] of replace) {
+        expect(text.split(before)).toHaveLength(2);
+        text = text.replace(before, () => after);
+      }
+    },
+  );
 });

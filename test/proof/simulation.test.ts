@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import { simulation } from '../../proof/simulation.ts';
 
 it.each(['daemon', 'workers'])(
-  'the part %s in virtual time, and what once found something, twice with the same trace',
+  'simulation of the part %s finds no fault and repeats its trace with the same seed',
   { timeout: 300_000 },
   async (part) => {
     const short = { short: true, seed: 1, print: () => {}, part };

@@ -36,7 +36,7 @@ export function describeCauses(h: Harness): void {
         return `${label}: ${count} since ${firstSeenAt}`;
       });
 
-    it('are counted by error_id, each failure once', async () => {
+    it('count each failure once under its error_id', async () => {
       const [first = 0] = await fail('p', [TIMEOUT, TIMEOUT, PARSE, undefined]);
       const again = { transitionId: first, foundAt: 1000, promptId: '1000 0' };
       await h.store.settleFailure(again, { errorInfo: PARSE, errorMsgTruncated: false }, 9000);
@@ -49,7 +49,7 @@ export function describeCauses(h: Harness): void {
       expect((await errorsOf('p')).toSorted()).toEqual(expected);
     });
 
-    it('may have an error_id that is the name of another label', async () => {
+    it('count the error_ids "none" and "other" under the reserved labels of that name', async () => {
       const named = (error_id: string) => ({ error_id, error_msg: 'x' });
       await fail('p', [named('none'), undefined, named('other'), named('')]);
       expect((await errorsOf('p')).toSorted()).toEqual([
@@ -60,7 +60,7 @@ export function describeCauses(h: Harness): void {
       expect(await errorsOf('p')).toHaveLength(2);
     });
 
-    it('have error_ids of any text', async () => {
+    it('escape control characters in error_id labels and cut them to 128 characters', async () => {
       const ids = [
         '\u0000\u0001\u202E"},{a="b\\',
         '{error_id="x"} 1\n# HELP x',
@@ -79,7 +79,7 @@ export function describeCauses(h: Harness): void {
       ]);
     });
 
-    it('have 20 error_ids, the first ones, and others', async () => {
+    it('have labels for the first 20 error_ids and count all later ones as other', async () => {
       const errors = Array.from({ length: 25 }, (_, index) => {
         return { error_id: `E${String(index).padStart(2, '0')}`, error_msg: 'x' };
       });
@@ -93,7 +93,7 @@ export function describeCauses(h: Harness): void {
       expect(found).toContain('none: 1 since 2005');
     });
 
-    it('give their places up after the retention, except none and other', async () => {
+    it('lose the label of an error_id that is past the retention, but keep none', async () => {
       await fail('p', [TIMEOUT, undefined]);
       await fail('p', [PARSE], 5000);
       await h.store.prune({ before: 2000, firstDay: 0 });
@@ -109,7 +109,7 @@ export function describeCauses(h: Harness): void {
       expect(await errorsOf('p')).toEqual([]);
     });
 
-    it('are stored with their failures, and found by them', async () => {
+    it('are stored with settled failures, which can be filtered by cause', async () => {
       await fail('p', [TIMEOUT, PARSE, undefined]);
       await h.fail('p', ['pending'], 2000);
       const failures = await h.store.failures({ project: 'p' });
@@ -123,7 +123,7 @@ export function describeCauses(h: Harness): void {
       expect(found).toMatchObject([{ settlement: { errorInfo: PARSE } }]);
     });
 
-    it('are listed by the number of their failures', async () => {
+    it('are listed by number of failures since a time, with new ones marked', async () => {
       await fail('p', [TIMEOUT], 1000);
       const [, last = 0] = await fail('p', [PARSE, TIMEOUT], 2000);
       await fail('q', [PARSE, PARSE], 3000);
@@ -140,7 +140,7 @@ export function describeCauses(h: Harness): void {
       ]);
     });
 
-    it('are those of one project, and at most as many as asked for', async () => {
+    it('are limited to one project and a maximum number, with the rest summed up', async () => {
       await fail('p', [TIMEOUT, TIMEOUT, PARSE, undefined]);
       await fail('q', [PARSE]);
       const { causes, others } = await h.store.causes({ project: 'p', since: 0, limit: 1 });
@@ -152,7 +152,7 @@ export function describeCauses(h: Harness): void {
       });
     });
 
-    it('count only the newest failures where there are too many', async () => {
+    it('count only the newest failures, up to maxFailures', async () => {
       await fail('p', [TIMEOUT, TIMEOUT], 1000);
       await fail('q', [PARSE], 2000);
       await fail('p', [PARSE], 3000);
@@ -161,7 +161,7 @@ export function describeCauses(h: Harness): void {
       expect(others).toEqual({ causes: 0, count: 0 });
     });
 
-    it('are the same for a reader', async () => {
+    it('are the same through a StoreReader', async () => {
       await fail('p', [TIMEOUT, undefined]);
       const query = { since: 0, limit: 9 };
       const reader = await h.openReader();

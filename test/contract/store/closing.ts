@@ -9,7 +9,7 @@ export function describeClosing(h: Harness): void {
       await expect(h.store.close()).resolves.toBeUndefined();
     });
 
-    it('makes every other method reject with a StoreError', async () => {
+    it('makes later reads and commits reject with a StoreError', async () => {
       await h.store.configureProjects(['p'], 500);
       await h.store.close();
       const attempts = [
@@ -22,7 +22,7 @@ export function describeClosing(h: Harness): void {
       for (const attempt of attempts) await expect(attempt).rejects.toBeInstanceOf(StoreError);
     });
 
-    it('ends a prune that is under way', async () => {
+    it('ends a running prune early and without an error', async () => {
       await h.store.configureProjects(['p'], 500);
       await h.see('p', {}, 1000);
       const many = Array.from({ length: 5001 }, (_, index) => [`x${index}`, 'RUNNING']);
@@ -35,7 +35,7 @@ export function describeClosing(h: Harness): void {
       expect((await h.store.transitions({})).length).toBeGreaterThan(0);
     });
 
-    it('stores the outcome of a poll that changed nothing', async () => {
+    it('stores the health of a poll without changes', async () => {
       await h.store.configureProjects(['p'], 500);
       await h.commit('p', {}, 0);
       await h.store.close();
@@ -43,7 +43,7 @@ export function describeClosing(h: Harness): void {
       expect(await h.store.loadHealth('p')).toEqual(UP);
     });
 
-    it('leaves the files, whose sizes can still be asked for', async () => {
+    it('leaves the size of the store readable', async () => {
       await h.store.configureProjects(['p'], 500);
       await h.store.close();
       expect((await h.store.size()).database).toBeGreaterThan(0);

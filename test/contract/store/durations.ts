@@ -33,7 +33,7 @@ export function describeDurations(h: Harness): void {
       return sorted.map(({ day, bucket, count }) => `${day}/${bucket}: ${count}`);
     }
 
-    it('of several polls are added by status, day and bucket', async () => {
+    it('are summed over polls by status, day and bucket', async () => {
       await add('p', RUNNING, { ...RUNNING, bucket: 31, count: 4 });
       await add('p', { ...RUNNING, count: 2 }, { ...RUNNING, day: 20_001 });
       await add('p', { ...RUNNING, status: 'PENDING', bucket: 0 });
@@ -44,7 +44,7 @@ export function describeDurations(h: Harness): void {
       expect(await counted()).toEqual(['20000/30: 3', '20000/31: 4', '20001/30: 1']);
     });
 
-    it('of a commit that is refused are not counted', async () => {
+    it('are not counted for a rejected commit', async () => {
       await add('p', RUNNING);
       const listings = new Map([['prompt', changed()] as const]);
       const poll = { project: 'p', at: 1000, health: UP, listings, durations: [RUNNING] };
@@ -52,7 +52,7 @@ export function describeDurations(h: Harness): void {
       expect(await counted()).toEqual(['20000/30: 1']);
     });
 
-    it('of a large poll are counted once', async () => {
+    it('are counted once for a large poll', async () => {
       const records = Array.from({ length: 2500 }, (_, index) => recordOf(`x${index}`, 'RUNNING'));
       const { version, token } = await h.store.loadKnown('p', ['prompt', 'dataset']);
       const listings = new Map([
@@ -65,7 +65,7 @@ export function describeDurations(h: Harness): void {
       expect(await counted()).toEqual(['20000/30: 7']);
     });
 
-    it('are found from a day on, of each state that is asked for, in that order', async () => {
+    it('are returned from a first day on, in the order of the requested states', async () => {
       await add('p', { ...RUNNING, day: 19_999 }, RUNNING);
       await add('q', { ...RUNNING, status: 'PENDING', count: 9 });
       expect(await counted('p', 'RUNNING', { firstDay: 20_000 })).toEqual(['20000/30: 1']);
@@ -85,7 +85,7 @@ export function describeDurations(h: Harness): void {
       expect(await h.store.durations([], 0)).toEqual([]);
     });
 
-    it('are the same for a reader', async () => {
+    it('are the same through a StoreReader', async () => {
       await add('p', RUNNING);
       await using reader = await h.openReader().then((each) => {
         return { each, [Symbol.asyncDispose]: () => each.close() };
@@ -93,7 +93,7 @@ export function describeDurations(h: Harness): void {
       expect(await counted('p', 'RUNNING', { reader: reader.each })).toEqual(['20000/30: 1']);
     });
 
-    it('of days before the retention are deleted, with those of a removed project', async () => {
+    it('are deleted for days before the retention and for a removed project', async () => {
       await add('p', { ...RUNNING, day: 19_999 }, RUNNING, { ...RUNNING, status: 'PENDING' });
       await add('q', RUNNING);
       await h.store.prune({ before: 0, firstDay: 20_000 });
@@ -107,7 +107,7 @@ export function describeDurations(h: Harness): void {
       expect(await counted()).toEqual([]);
     });
 
-    it('are known since a poll: the time of the last gap is stored with the health', async () => {
+    it('store the end of the last polling gap (steadySince) with the poll health', async () => {
       const health = { ...UP, steadySince: 700 };
       const poll = { project: 'p', at: 1000, health, version: 0 };
       await h.store.commitPoll({ ...poll, listings: new Map() });

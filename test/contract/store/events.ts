@@ -8,11 +8,11 @@ export function describeEvents(h: Harness): void {
   describe('events', () => {
     beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
 
-    it('of a new store are none, and end where they begin', async () => {
+    it('are empty in a new store and end at the start position', async () => {
       expect(await h.store.events(START, 10)).toEqual({ transitions: [], settled: [], end: START });
     });
 
-    it('are the rows of transitions and failures, oldest first', async () => {
+    it('are the rows of transitions and settled failures, oldest first', async () => {
       await h.fail('p', HARD_TEXTS);
       await h.see('q', { d: 'RUNNING' }, 1100, 'dataset');
       await h.see('q', { d: 'NONE' }, 1200, 'dataset');
@@ -27,7 +27,7 @@ export function describeEvents(h: Harness): void {
       expect(end).toEqual({ transition: transitions.length, settlement: settled.length });
     });
 
-    it('have failures in the order in which they were settled, whatever the clock said', async () => {
+    it('order failures by settlement even if the clock is set back', async () => {
       const [first = 0, second = 0, third = 0] = await h.fail('p', ['x', 'y', 'z']);
       await settle(h.store, second, { reason: 'not_found' }, 3000);
       await settle(h.store, third, { reason: 'not_found' }, 2000);
@@ -46,7 +46,7 @@ export function describeEvents(h: Harness): void {
       expect(end).toEqual({ transition: 3, settlement: 3 });
     });
 
-    it('are those after a position, as many as asked for', async () => {
+    it('start after a given position and stop at the limit', async () => {
       const ids = await h.fail('p', ['a', 'b', 'c', 'd']);
       for (const id of ids) await settle(h.store, id, { reason: 'not_found' }, 1500);
 
@@ -56,7 +56,7 @@ export function describeEvents(h: Harness): void {
       expect(settled.map(({ promptId }) => promptId)).toEqual(['c', 'd']);
     });
 
-    it('go with retention, and no number of theirs comes again', async () => {
+    it('are deleted by retention, and their numbers are not reused', async () => {
       const [old = 0] = await h.fail('p', ['x'], 1000);
       await settle(h.store, old, { reason: 'not_found' }, 1500);
       await h.store.prune({ before: 5000, firstDay: 0 });
@@ -72,7 +72,7 @@ export function describeEvents(h: Harness): void {
       expect(settled).toMatchObject([{ settlementId: 2, transitionId: next }]);
     });
 
-    it('are read beside the daemon too', async () => {
+    it('are the same through a StoreReader', async () => {
       await h.fail('p', ['x']);
       const reader = await h.openReader();
       expect(await reader.events(START, 10)).toEqual(await h.store.events(START, 10));

@@ -17,7 +17,7 @@ export function describeFailureCounts(h: Harness): void {
       await h.see('none', { f: 'RUNNING' }, 1000);
     });
 
-    it('are of the moves to FAILED at a time and later, whatever else moved', async () => {
+    it('count moves to FAILED from a given time on and no other moves', async () => {
       await h.see('p', { a: 'RUNNING', b: 'FAILED', c: 'FAILED', d: 'COMPLETED' }, 4000);
       expect(await count(1000)).toEqual({ p: 4, q: 1 });
       expect(await count(1001)).toEqual({ p: 1, q: 1 });
@@ -26,20 +26,20 @@ export function describeFailureCounts(h: Harness): void {
       expect(await count(3001)).toEqual({ p: 1 });
     });
 
-    it('of a time that many share are all there, to the limit for each project', async () => {
+    it('include all failures of one instant, up to the limit per project', async () => {
       const ids = Array.from({ length: 30 }, (_, n) => `many ${n}`);
       await h.fail('p', ids, 6000);
       expect(await count(6000)).toEqual({ p: 30 });
       expect(await count(1000, undefined, 10)).toEqual({ p: 10, q: 1 });
     });
 
-    it('are of prompts, not of datasets', async () => {
+    it('leave out datasets', async () => {
       await h.see('none', { f: 'RUNNING' }, 1000, 'dataset');
       await h.see('none', { f: 'FAILED' }, 1000, 'dataset');
       expect(await count(0, 'none')).toEqual({});
     });
 
-    it('are of one project if it is named, of those that are configured if none is', async () => {
+    it('cover a requested project, or all configured ones by default', async () => {
       expect(await count(0, 'q')).toEqual({ q: 1 });
       expect(await count(0, 'nobody')).toEqual({});
       await h.store.configureProjects(['q'], 7000);
@@ -47,7 +47,7 @@ export function describeFailureCounts(h: Harness): void {
       expect(await count(0, 'p')).toEqual({ p: 4 });
     });
 
-    it('are the same for a reader', async () => {
+    it('are the same through a StoreReader', async () => {
       const reader = await h.openReader();
       const counts = await reader.failureCounts({ since: 0, limitPerProject: LIMIT });
       await reader.close();

@@ -7,7 +7,7 @@ export function describeFailures(h: Harness): void {
   describe('failures', () => {
     beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
 
-    it('a move of a prompt to FAILED is pending and due at once', async () => {
+    it('are pending and due at once when a prompt moves to FAILED', async () => {
       await h.see('p', { x: 'RUNNING' }, 1000);
       const transitions = await h.see('p', { x: 'FAILED' }, 1100);
       expect(await h.store.pendingFailures({ dueAt: 0, limitPerProject: 10 })).toEqual([
@@ -23,7 +23,7 @@ export function describeFailures(h: Harness): void {
       ]);
     });
 
-    it('neither the baseline nor a dataset makes one', async () => {
+    it('are not created by the baseline or by a dataset', async () => {
       await h.see('p', { x: 'FAILED' }, 1000);
       await h.see('p', { d: 'RUNNING' }, 1000, 'dataset');
       await h.see('p', { d: 'FAILED' }, 1100, 'dataset');
@@ -31,7 +31,7 @@ export function describeFailures(h: Harness): void {
       expect(await h.store.failures({})).toEqual([]);
     });
 
-    it('a prompt that fails twice has two', async () => {
+    it('are created once for each time a prompt fails', async () => {
       await h.see('p', { x: 'RUNNING' }, 1000);
       await h.see('p', { x: 'FAILED' }, 1100);
       await h.see('p', { x: 'RUNNING' }, 1200);
@@ -39,7 +39,7 @@ export function describeFailures(h: Harness): void {
       expect(await h.pendingIds()).toEqual(['x', 'x']);
     });
 
-    it('come oldest first, and at most so many of each project', async () => {
+    it('are returned oldest first, up to the limit per project', async () => {
       await h.fail('p', ['p1', 'p2', 'p3']);
       await h.fail('q', ['q1', 'q2']);
       await h.fail('p', ['p1', 'p2', 'p3', 'p4']);
@@ -47,7 +47,7 @@ export function describeFailures(h: Harness): void {
       expect(await h.pendingIds({ limitPerProject: Number.MAX_SAFE_INTEGER })).toHaveLength(9);
     });
 
-    it('can be those of some projects', async () => {
+    it('are limited to the requested projects', async () => {
       await h.fail('p', ['x']);
       await h.fail('q', ['y']);
       expect(await h.pendingIds({ projects: ['q', 'nobody'] })).toEqual(['y']);
@@ -59,20 +59,20 @@ export function describeFailures(h: Harness): void {
       ['is not due yet', { lastAt: 1000, nextAt: 2000 }, 1999, false],
       ['has a last try in the future', { lastAt: 1000, nextAt: 2000 }, 999, true],
       ['was never tried', { lastAt: undefined, nextAt: 0 }, 0, true],
-    ])('one that %s: %j at %i', async (_name, tries, dueAt, due) => {
+    ])('are filtered by due time: one that %s, with %j at %i', async (_name, tries, dueAt, due) => {
       const [transitionId = 0] = await h.fail('p', ['x']);
       await postpone(h.store, transitionId, { ...UNTRIED, ...tries });
       expect(await h.pendingIds({ dueAt })).toEqual(due ? ['x'] : []);
       expect(await h.pendingIds()).toEqual(['x']);
     });
 
-    it('those that wait do not hide those that are due', async () => {
+    it('are returned when due even if older ones that wait would fill the limit', async () => {
       const [first = 0] = await h.fail('p', ['x', 'y']);
       await postpone(h.store, first, { ...UNTRIED, lastAt: 1000, nextAt: 5000 });
       expect(await h.pendingIds({ dueAt: 2000, limitPerProject: 1 })).toEqual(['y']);
     });
 
-    it('keep their tries', async () => {
+    it('store the tries with which they are postponed', async () => {
       const [transitionId = 0] = await h.fail('p', ['x']);
       const tries = { count: 3, useless: 2, firstAt: 100, lastAt: 200, nextAt: 300 };
       await postpone(h.store, transitionId, tries);
@@ -103,7 +103,7 @@ export function describeFailures(h: Harness): void {
       ]);
     });
 
-    it('once settled they stay so', async () => {
+    it('ignore another settlement or a postponement once settled', async () => {
       const [transitionId = 0] = await h.fail('p', ['x'], 1000);
       const failure = { transitionId, foundAt: 1000, promptId: 'x' };
       await h.store.settleFailure(failure, { reason: 'not_found' }, 1500);
@@ -113,14 +113,14 @@ export function describeFailures(h: Harness): void {
       expect(await h.pendingIds()).toEqual([]);
     });
 
-    it('settling one that retention deleted is harmless', async () => {
+    it('ignore the settlement or postponement of one that does not exist', async () => {
       const deleted = { transitionId: 4711, foundAt: 1000, promptId: 'x' };
       await h.store.settleFailure(deleted, { reason: 'not_found' }, 1500);
       await h.store.postponeFailure(deleted, UNTRIED);
       expect(await h.store.failures({})).toEqual([]);
     });
 
-    it('one of another time or prompt is another one, and stays as it is', async () => {
+    it('ignore a settlement or postponement with another time or prompt id', async () => {
       const [transitionId = 0] = await h.fail('p', ['x'], 1000);
       for (const [foundAt, promptId] of [
         [999, 'x'],
@@ -138,7 +138,7 @@ export function describeFailures(h: Harness): void {
       expect((await h.listing('p')).errors).toEqual([]);
     });
 
-    it('of a removed project say when it was removed', async () => {
+    it('of a removed project include the time of its removal', async () => {
       await h.fail('p', ['x']);
       await h.store.configureProjects(['q'], 3000);
       expect(await h.store.pendingFailures({ limitPerProject: 1 })).toMatchObject([

@@ -20,7 +20,7 @@ export function describeMoves(h: Harness): void {
     const sorted = (moves: readonly object[]) =>
       moves.map((move) => JSON.stringify(move)).toSorted();
 
-    it('are those of prompts, counted by project, span and pair', async () => {
+    it('are counted for prompts by project, time span and status pair', async () => {
       const { since, moves } = await h.store.moves(query);
 
       expect(since).toBe(1000);
@@ -34,7 +34,7 @@ export function describeMoves(h: Harness): void {
       );
     });
 
-    it('of one project are asked for by its id', async () => {
+    it('are limited to one project by its id', async () => {
       const { moves } = await h.store.moves({ ...query, project: 'q' });
 
       expect(moves).toHaveLength(1);
@@ -42,7 +42,7 @@ export function describeMoves(h: Harness): void {
       expect((await h.store.moves({ ...query, project: 'nobody' })).moves).toEqual([]);
     });
 
-    it('of prompts that are gone since are told apart', async () => {
+    it('of prompts that are gone by now are left out of the listed count', async () => {
       await h.see('p', { b: 'RUNNING', n: 'PENDING' }, 6000);
       await h.see('p', { b: 'RUNNING', n: 'PENDING' }, 7000);
 
@@ -52,21 +52,21 @@ export function describeMoves(h: Harness): void {
       expect(moves.find(({ to }) => to === 'FAILED')).toMatchObject({ count: 1, listed: 0 });
     });
 
-    it('are whole from a time on when there are more than the limit', async () => {
+    it('omit the oldest ones beyond the limit and return the time of the newest omitted one', async () => {
       const { since, moves } = await h.store.moves({ ...query, limit: 3 });
 
       expect(since).toBe(1999);
       expect(moves.map(({ span }) => span).toSorted((a, b) => a - b)).toEqual([1, 1, 4]);
     });
 
-    it('of a time are left out together when the limit falls among them', async () => {
+    it('omit all moves of one instant if the limit would split them', async () => {
       const { since, moves } = await h.store.moves({ ...query, limit: 2 });
 
       expect(since).toBe(2000);
       expect(moves.map(({ project }) => project)).toEqual(['q']);
     });
 
-    it('of a removed project are only there when it is named', async () => {
+    it('of a removed project are returned only when it is requested by id', async () => {
       await h.store.configureProjects(['p'], 6000);
 
       expect((await h.store.moves(query)).moves.some(({ project }) => project === 'q')).toBe(false);

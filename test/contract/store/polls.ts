@@ -5,10 +5,10 @@ import type { PollHealth, StoreReader } from '../../../src/monitor/ports/store.t
 import { changesOf, HARD_TEXTS, moveOf, recordOf, UP, type Harness } from './harness.ts';
 
 export function describePolls(h: Harness): void {
-  describe('commits of polls', () => {
+  describe('polls', () => {
     beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
 
-    it('knows nothing before the baseline', async () => {
+    it('start at version 0 without a baseline or records', async () => {
       expect(await h.store.loadKnown('p', ['prompt', 'dataset'])).toMatchObject({
         version: 0,
         listings: new Map([
@@ -18,18 +18,18 @@ export function describePolls(h: Harness): void {
       });
     });
 
-    it('an empty baseline is a baseline', async () => {
+    it('store an empty listing as the baseline', async () => {
       await h.see('p', {}, 1000);
       expect(await h.known('p')).toEqual({ baselined: true, records: new Map() });
     });
 
-    it('prompts and datasets have a baseline each', async () => {
+    it('store separate baselines for prompts and datasets', async () => {
       await h.see('p', { x: 'RUNNING' }, 1000);
       expect((await h.known('p', 'prompt'))?.baselined).toBe(true);
       expect((await h.known('p', 'dataset'))?.baselined).toBe(false);
     });
 
-    it('gives back exactly the records that it was given', async () => {
+    it('store and load every field of a record exactly', async () => {
       const records: KnownRecord[] = [
         recordOf('plain', 'RUNNING'),
         recordOf('bare', 'PENDING', { name: undefined, timestamp: undefined }),
@@ -44,7 +44,7 @@ export function describePolls(h: Harness): void {
       expect(loaded?.records).toEqual(new Map(records.map((one) => [one.id, one])));
     });
 
-    it('loads no more than the records that are asked for', async () => {
+    it('load only the requested records', async () => {
       const ids = [...HARD_TEXTS, ...Array.from({ length: 2500 }, (_, index) => `id-${index}`)];
       const statuses = Object.fromEntries(ids.map((id) => [id, 'RUNNING']));
       await h.commit(
@@ -73,7 +73,7 @@ export function describePolls(h: Harness): void {
       expect(none.listings.get('prompt')).toEqual({ baselined: true, records: new Map() });
     });
 
-    it('replaces every field of a record that it knows', async () => {
+    it('replace every field of a known record', async () => {
       const before = recordOf('x', 'UNKNOWN', { statusRaw: 'ODD', missing: 1, since: 1 });
       const after = recordOf('x', 'NONE', { name: undefined, timestamp: undefined, since: 2 });
       await h.commit('p', { dataset: changesOf({ baseline: true, records: [before] }) }, 0);
@@ -81,7 +81,7 @@ export function describePolls(h: Harness): void {
       expect((await h.known('p', 'dataset'))?.records).toEqual(new Map([['x', after]]));
     });
 
-    it('the same id as prompt, as dataset and in another project are three records', async () => {
+    it('keep records with the same id apart by kind and by project', async () => {
       await h.see('p', { x: 'RUNNING' }, 1000);
       await h.see('p', { x: 'FAILED' }, 1000, 'dataset');
       await h.see('q', { x: 'COMPLETED' }, 1000);
@@ -90,7 +90,7 @@ export function describePolls(h: Harness): void {
       expect((await h.known('q'))?.records.get('x')?.status).toBe('COMPLETED');
     });
 
-    it('gives each transition an id, rising in the order of the commit', async () => {
+    it('assign increasing ids to transitions in commit order', async () => {
       await h.see('p', { x: 'PENDING', y: 'PENDING' }, 1000);
       const first = await h.see('p', { x: 'RUNNING', y: 'FAILED' }, 1100);
       const second = await h.see('p', { x: 'COMPLETED', y: 'RUNNING' }, 1200);
@@ -106,7 +106,7 @@ export function describePolls(h: Harness): void {
       expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => a - b));
     });
 
-    it('commits prompts and datasets of one poll together', async () => {
+    it('commit prompts and datasets of one poll as one version', async () => {
       const transitions = await h.commit(
         'p',
         {
@@ -124,7 +124,7 @@ export function describePolls(h: Harness): void {
       expect((await h.store.loadKnown('p', [])).version).toBe(1);
     });
 
-    it('stores the health as it is given, whatever it was', async () => {
+    it('replace the stored health with the given one', async () => {
       const down: PollHealth = {
         up: false,
         consecutiveFailures: 7,
@@ -140,7 +140,7 @@ export function describePolls(h: Harness): void {
       expect((await h.store.loadHealth('q')).up).toBe(false);
     });
 
-    it('shows the health of a poll without changes at once, and stores it soon', async () => {
+    it('show their health without changes at once, and to a StoreReader soon after', async () => {
       const reader = await h.openReader();
       await h.see('p', { x: 'RUNNING' }, 1000);
       const health = { ...UP, lastPollAt: 2000, lastSuccessAt: 2000 };
@@ -153,7 +153,7 @@ export function describePolls(h: Harness): void {
       await reader.close();
     });
 
-    it('a poll with changes stores its own health, not that of the poll before it', async () => {
+    it('with changes store their own health, not that of the poll before', async () => {
       await h.see('p', { x: 'RUNNING' }, 1000);
       const late = { ...UP, lastPollAt: 2000, lastSuccessAt: 2000 };
       const poll = { project: 'p', at: 2000, version: 1, listings: new Map() };
@@ -164,7 +164,7 @@ export function describePolls(h: Harness): void {
       expect(await h.store.loadHealth('p')).toEqual(UP);
     });
 
-    it('a commit from an old version writes nothing, its health neither', async () => {
+    it('write nothing, not even health, if computed from an old version', async () => {
       await h.see('p', { x: 'RUNNING' }, 1000);
       const before = [await h.store.snapshot(), await h.store.loadKnown('p', KINDS)];
       const late = {
@@ -184,13 +184,13 @@ export function describePolls(h: Harness): void {
       expect(await h.store.transitions({})).toEqual([]);
     });
 
-    it('a commit without listings needs no version and leaves it', async () => {
+    it('without listings are committed with any version and keep the stored one', async () => {
       await h.see('p', { x: 'RUNNING' }, 1000);
       expect(await h.commit('p', {}, 99)).toEqual([]);
       expect((await h.store.loadKnown('p', [])).version).toBe(1);
     });
 
-    it('two that computed from the same version: one is committed', async () => {
+    it('are rejected if another one computed from the same version was committed', async () => {
       await h.see('p', { x: 'RUNNING' }, 1000);
       const failed = () =>
         h.commit(
@@ -208,7 +208,7 @@ export function describePolls(h: Harness): void {
       expect(await h.store.transitions({})).toHaveLength(1);
     });
 
-    it('what is committed is there after a restart', async () => {
+    it('are kept across a restart', async () => {
       await h.see('p', { x: 'RUNNING', y: 'PENDING' }, 1000);
       await h.see('p', { x: 'FAILED' }, 1100);
       const read = async () => [
@@ -223,7 +223,7 @@ export function describePolls(h: Harness): void {
       expect(await read()).toEqual(before);
     });
 
-    it('tells of every commit and how long it took', async () => {
+    it('emit store.committed with the duration of the commit', async () => {
       h.log.clear();
       await h.see('p', { x: 'RUNNING' }, 1000);
       await h.store.prune({ before: 0, firstDay: 0 });

@@ -5,7 +5,7 @@ import { HARD_TEXTS, UP, type Harness } from './harness.ts';
 
 export function describeProjects(h: Harness): void {
   describe('projects', () => {
-    it('a new store knows none', async () => {
+    it('are empty in a new store', async () => {
       expect(await h.store.projects()).toEqual([]);
       expect(await h.store.snapshot()).toEqual({
         projects: [],
@@ -13,7 +13,7 @@ export function describeProjects(h: Harness): void {
       });
     });
 
-    it('a configured project was never polled, is not up and has every status at 0', async () => {
+    it('start unpolled, down and with a count of 0 for every status', async () => {
       await h.store.configureProjects(['b', 'a'], 500);
       const { projects } = await h.store.snapshot();
       expect(projects.map(({ project }) => project)).toEqual(['a', 'b']);
@@ -37,14 +37,14 @@ export function describeProjects(h: Harness): void {
       });
     });
 
-    it('a project out of the configuration leaves the snapshot and is still known', async () => {
+    it('leave the snapshot when removed from the configuration, but stay listed', async () => {
       await h.store.configureProjects(['a', 'b'], 500);
       await h.store.configureProjects(['b'], 600);
       expect((await h.store.snapshot()).projects.map(({ project }) => project)).toEqual(['b']);
       expect(await h.store.projects()).toEqual(['a', 'b']);
     });
 
-    it('a project that comes back is as it was', async () => {
+    it('keep their state when removed and configured again', async () => {
       await h.store.configureProjects(['a'], 500);
       await h.see('a', { x: 'RUNNING' }, 1000);
       await h.see('a', { x: 'FAILED' }, 1100);
@@ -55,7 +55,7 @@ export function describeProjects(h: Harness): void {
       expect(await h.store.loadHealth('a')).toEqual(UP);
     });
 
-    it('the time of removal is that of the first configuration without it', async () => {
+    it('are removed at the time of the first configuration without them', async () => {
       await h.store.configureProjects(['a'], 500);
       await h.fail('a', ['x']);
       await h.store.configureProjects([], 600);
@@ -64,7 +64,7 @@ export function describeProjects(h: Harness): void {
       expect(pending?.removedAt).toBe(600);
     });
 
-    it.each(HARD_TEXTS)('the project id %j is kept', async (id) => {
+    it.each(HARD_TEXTS)('keep the project id %j unchanged', async (id) => {
       await h.store.configureProjects([id, 'other'], 500);
       await h.see(id, { x: 'RUNNING' }, 1000);
       expect(await h.store.projects()).toEqual(expect.arrayContaining([id, 'other']));
@@ -75,7 +75,7 @@ export function describeProjects(h: Harness): void {
       ['loadHealth', () => h.store.loadHealth('nobody')],
       ['loadKnown', () => h.store.loadKnown('nobody', ['prompt'])],
       ['commitPoll', () => h.commit('nobody', {}, 0)],
-    ])('%s of a project that it never knew is an error', async (_name, attempt) => {
+    ])('are rejected by %s with a StoreError if unknown', async (_name, attempt) => {
       await expect(attempt()).rejects.toBeInstanceOf(StoreError);
     });
   });

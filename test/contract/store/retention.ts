@@ -7,7 +7,7 @@ export function describeRetention(h: Harness): void {
   describe('retention', () => {
     beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
 
-    it('deletes transitions from before it, and settled failures with them', async () => {
+    it('deletes transitions older than the cutoff together with their settled failures', async () => {
       const [old = 0] = await h.fail('p', ['x'], 1000);
       await h.see('p', { x: 'COMPLETED' }, 2000);
       await settle(h.store, old, { reason: 'not_found' }, 1500);
@@ -16,7 +16,7 @@ export function describeRetention(h: Harness): void {
       expect(await h.store.failures({})).toEqual([]);
     });
 
-    it('keeps what has a pending failure until it is settled', async () => {
+    it('keeps a transition with a pending failure until the failure is settled', async () => {
       const [old = 0] = await h.fail('p', ['x'], 1000);
       await h.store.prune({ before: 9000, firstDay: 0 });
       expect(await h.pendingIds()).toEqual(['x']);
@@ -26,7 +26,7 @@ export function describeRetention(h: Harness): void {
       expect(await h.store.transitions({})).toEqual([]);
     });
 
-    it('changes no gauge, total or time of a configured project', async () => {
+    it('keeps the counts, totals and times of a configured project unchanged', async () => {
       const [old = 0] = await h.fail('p', ['x', 'y'], 1000);
       await h.see('p', { x: 'RUNNING' }, 1100);
       await h.see('p', { x: 'RUNNING' }, 1200);
@@ -53,7 +53,7 @@ export function describeRetention(h: Harness): void {
       expect(second?.[0]?.transitionId).toBeGreaterThan(first?.[0]?.transitionId ?? 0);
     });
 
-    it('forgets a project that was removed before it, and knows it no more when it comes back', async () => {
+    it('deletes a project removed before the cutoff, which is new when configured again', async () => {
       const [old = 0] = await h.fail('p', ['x'], 1000);
       await settle(h.store, old, { reason: 'not_found' }, 1500);
       await h.store.snapshot();
@@ -79,10 +79,10 @@ export function describeRetention(h: Harness): void {
 }
 
 export function describeLongRetention(h: Harness): void {
-  describe('retention of much', () => {
+  describe('retention of many rows', () => {
     beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
 
-    it('deletes more than fits into one transaction, and lets others have their turn', async () => {
+    it('deletes more rows than fit into one transaction while other polls are committed', async () => {
       const statuses = (status: string) =>
         Object.fromEntries(Array.from({ length: 5001 }, (_, index) => [`x${index}`, status]));
       // The deletion takes more transactions than the calls below take turns.
@@ -97,7 +97,7 @@ export function describeLongRetention(h: Harness): void {
       expect(await h.store.transitions({})).toMatchObject([{ project: 'q', id: 'y' }]);
     });
 
-    it('a project that comes back while it is being pruned is a new one', async () => {
+    it('treats a project that is configured again during a prune as new', async () => {
       const statuses = Object.fromEntries(
         Array.from({ length: 5001 }, (_, index) => [`x${index}`, 'PENDING']),
       );

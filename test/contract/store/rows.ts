@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { type Harness } from './harness.ts';
 
 export function describeRows(h: Harness): void {
-  describe('rows', () => {
+  describe('row queries', () => {
     beforeEach(async () => {
       await h.store.configureProjects(['p', 'q'], 500);
       await h.see('p', { a: 'RUNNING', b: 'PENDING' }, 1000);
@@ -16,7 +16,7 @@ export function describeRows(h: Harness): void {
     const ids = (rows: readonly { promptId?: string; id?: string }[]) =>
       rows.map((row) => row.promptId ?? row.id);
 
-    it('of statuses are the prompts that are not gone, newest change first, then by id', async () => {
+    it('return statuses of prompts that are not gone, newest change first, then by id', async () => {
       expect(ids(await h.store.statuses({}))).toEqual(['c', 'a', 'b']);
       expect((await h.store.statuses({ status: 'UNKNOWN' }))[0]).toEqual({
         project: 'p',
@@ -41,7 +41,7 @@ export function describeRows(h: Harness): void {
       [{ limit: 0 }, []],
       [{ project: 'p', status: 'FAILED' as const, since: 3000, limit: 5 }, ['a']],
       [{ project: 'nobody' }, []],
-    ])('of statuses by %j', async (query, expected) => {
+    ])('return statuses filtered by %j', async (query, expected) => {
       expect(ids(await h.store.statuses(query))).toEqual(expected);
     });
 
@@ -51,11 +51,11 @@ export function describeRows(h: Harness): void {
       [{ since: 4000 }, ['d', 'c']],
       [{ project: 'p', since: 3000, limit: 2 }, ['d', 'b']],
       [{ project: 'nobody' }, []],
-    ])('of transitions by %j, newest first', async (query, expected) => {
+    ])('return transitions filtered by %j, newest first', async (query, expected) => {
       expect(ids(await h.store.transitions(query))).toEqual(expected);
     });
 
-    it('of statuses come in the other order when asked for those that stand longest', async () => {
+    it('return statuses with the oldest change first when ordered by oldest', async () => {
       await h.see('p', { a: 'FAILED', b: 'ODD', e: 'RUNNING', f: 'RUNNING' }, 6000);
 
       const oldest = await h.store.statuses({ project: 'p', order: 'oldest', limit: 3 });
@@ -65,7 +65,7 @@ export function describeRows(h: Harness): void {
       expect(ids(await h.store.statuses(running))).toEqual(['e']);
     });
 
-    it('of statuses go on after any of them', async () => {
+    it('return the statuses after any given prompt', async () => {
       const all = await h.store.statuses({});
 
       for (const [index, afterPrompt] of all.entries()) {
@@ -73,7 +73,7 @@ export function describeRows(h: Harness): void {
       }
     });
 
-    it('of transitions and failures go on after any of them', async () => {
+    it('return the transitions and failures after a given transition', async () => {
       const transitions = await h.store.transitions({});
       const failures = await h.store.failures({});
 
@@ -86,7 +86,7 @@ export function describeRows(h: Harness): void {
       expect(await h.store.failures({ afterTransition })).toEqual(failures.slice(1));
     });
 
-    it('of transitions say kind, time, from and to', async () => {
+    it('return transitions with kind, time and both statuses', async () => {
       expect((await h.store.transitions({ limit: 1 }))[0]).toEqual({
         transitionId: expect.any(Number),
         at: 5000,
@@ -105,7 +105,7 @@ export function describeRows(h: Harness): void {
       [{ limit: 1 }, ['c']],
       [{ project: 'nobody' }, []],
     ])(
-      'of failures by %j, newest first, pending ones without settlement',
+      'return failures filtered by %j, newest first, without settlement while pending',
       async (query, expected) => {
         const rows = await h.store.failures(query);
         expect(ids(rows)).toEqual(expected);
@@ -113,7 +113,7 @@ export function describeRows(h: Harness): void {
       },
     );
 
-    it('of a removed project: its history always, its prompts only when it is named', async () => {
+    it('return the history of a removed project always, its statuses only by project id', async () => {
       await h.store.configureProjects(['q'], 6000);
       expect(ids(await h.store.statuses({}))).toEqual(['c']);
       expect(ids(await h.store.statuses({ project: 'p' }))).toEqual(['a', 'b']);

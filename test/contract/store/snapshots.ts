@@ -25,7 +25,7 @@ export function describeSnapshots(h: Harness): void {
       expect(missing).toBe(2);
     });
 
-    it('follows every commit, also when it was read in between', async () => {
+    it('reflects every commit, even after an earlier read', async () => {
       await h.see('p', { x: 'PENDING' }, 1000);
       expect((await h.listing('p')).counts.get('PENDING')).toBe(1);
       await h.see('p', { x: 'RUNNING' }, 1100);
@@ -34,7 +34,7 @@ export function describeSnapshots(h: Harness): void {
       expect((await h.listing('q')).counts.get('RUNNING')).toBe(0);
     });
 
-    it('follows the health of a poll without changes', async () => {
+    it('reflects the health of a poll without changes', async () => {
       await h.see('p', { x: 'PENDING' }, 1000);
       await h.store.snapshot();
       const health = { ...UP, up: false, consecutiveFailures: 1, reason: 'tls' as const };
@@ -42,7 +42,7 @@ export function describeSnapshots(h: Harness): void {
       expect((await h.store.snapshot()).projects[0]?.health).toEqual(health);
     });
 
-    it('counts what became gone, for ever', async () => {
+    it('totals the records that became gone, including those that return', async () => {
       await h.see('p', { x: 'RUNNING', y: 'RUNNING' }, 1000);
       await h.see('p', { y: 'RUNNING' }, 1100);
       expect((await h.listing('p')).missing).toBe(1);
@@ -53,7 +53,7 @@ export function describeSnapshots(h: Harness): void {
       expect(await h.listing('p')).toMatchObject({ missing: 0, goneTotal: 2 });
     });
 
-    it('says since when the longest waiting record waits, gone ones left out', async () => {
+    it('returns since when the longest waiting record waits, ignoring gone ones', async () => {
       const records = [
         recordOf('a', 'PENDING', { since: 30 }),
         recordOf('b', 'PENDING', { since: 20 }),
@@ -64,7 +64,7 @@ export function describeSnapshots(h: Harness): void {
       expect((await h.listing('p')).oldest).toEqual(new Map([['PENDING', 20]]));
     });
 
-    it('totals the transitions of each pair', async () => {
+    it('totals the transitions of each status pair', async () => {
       await h.see('p', {}, 1000);
       await h.see('p', { x: 'RUNNING', y: 'RUNNING' }, 1100);
       await h.see('p', { x: 'FAILED', y: 'RUNNING' }, 1200);
@@ -78,7 +78,7 @@ export function describeSnapshots(h: Harness): void {
       expect((await h.listing('p', 'dataset')).transitions).toEqual([]);
     });
 
-    it('says when the newest move to FAILED was, of prompts and of datasets', async () => {
+    it('returns the time of the newest move to FAILED for prompts and for datasets', async () => {
       await h.see('p', { x: 'FAILED' }, 1000);
       expect((await h.listing('p')).lastFailureAt).toBeUndefined();
       await h.see('p', { x: 'RUNNING' }, 1100);
@@ -90,7 +90,7 @@ export function describeSnapshots(h: Harness): void {
       expect((await h.listing('p', 'dataset')).lastFailureAt).toBe(1400);
     });
 
-    it('the newest move to FAILED is the last committed, should the clock have been set back', async () => {
+    it('treats the last committed move to FAILED as the newest even if the clock was set back', async () => {
       await h.see('p', { x: 'RUNNING' }, 9000);
       await h.see('p', { x: 'FAILED' }, 9000);
       await h.see('p', { x: 'RUNNING' }, 2000);
@@ -98,7 +98,7 @@ export function describeSnapshots(h: Harness): void {
       expect((await h.listing('p')).lastFailureAt).toBe(2000);
     });
 
-    it('counts the pending failures of every project, removed ones too', async () => {
+    it('counts the pending failures of every project, including removed ones', async () => {
       await h.fail('p', ['x', 'y'], 1000);
       const [first] = await h.fail('q', ['z'], 2000);
       await h.store.configureProjects(['q'], 3000);
@@ -111,7 +111,7 @@ export function describeSnapshots(h: Harness): void {
       expect((await h.store.snapshot()).backlog).toEqual({ count: 1, oldestAt: 2000 });
     });
 
-    it('is the same for a reader beside the store', async () => {
+    it('is the same through a StoreReader', async () => {
       await h.see('p', { x: 'RUNNING', y: 'PENDING' }, 1000);
       await h.see('p', { x: 'FAILED' }, 1100);
       const reader = await h.openReader();

@@ -5,7 +5,7 @@ import { changesOf, moveOf, recordOf, type Harness } from './harness.ts';
 const MANY = 2501;
 
 export function describeTogether(h: Harness): void {
-  describe('polls that are committed at the same time', () => {
+  describe('polls committed concurrently', () => {
     beforeEach(() => h.store.configureProjects(['p', 'q', 'r'], 500));
 
     it('are all stored', async () => {
@@ -14,7 +14,7 @@ export function describeTogether(h: Harness): void {
       for (const id of ['p', 'q', 'r']) expect((await h.known(id))?.records.size).toBe(1);
     });
 
-    it('each get their own transitions, with ids of their own', async () => {
+    it('return the transitions of their own project with the stored ids', async () => {
       await Promise.all(['p', 'q'].map((id) => h.see(id, { x: 'RUNNING' }, 1000)));
       const move = changesOf({ transitions: [moveOf('x', 'FAILED')] });
       const [p, q] = await Promise.all(['p', 'q'].map((id) => h.commit(id, { prompt: move }, 1)));
@@ -28,7 +28,7 @@ export function describeTogether(h: Harness): void {
       );
     });
 
-    it('do not suffer from one that fails', async () => {
+    it('succeed if another one fails', async () => {
       const baseline = changesOf({ baseline: true, records: [recordOf('x', 'RUNNING')] });
       h.log.clear();
       const outcomes = await Promise.allSettled(
@@ -44,7 +44,7 @@ export function describeTogether(h: Harness): void {
       expect(h.log.of('store.committed').length).toBeGreaterThan(0);
     });
 
-    it('do not suffer from one that comes too late', async () => {
+    it('succeed if another one is outdated', async () => {
       await h.see('p', { x: 'RUNNING' }, 1000);
       const late = changesOf({ records: [recordOf('x', 'FAILED')] });
       const baseline = changesOf({ baseline: true, records: [recordOf('x', 'RUNNING')] });
@@ -65,7 +65,7 @@ export function describeTogether(h: Harness): void {
 
     beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
 
-    it('is stored, and known again, whole', async () => {
+    it('is stored and loaded completely', async () => {
       await h.commit('p', { prompt: baseline, dataset: baseline }, 0);
       const { version, listings } = await h.store.loadKnown('p', ['prompt', 'dataset']);
       expect(version).toBe(1);
@@ -74,7 +74,7 @@ export function describeTogether(h: Harness): void {
       expect(listings.get('dataset')).toEqual(all);
     });
 
-    it('gets an id for each of its transitions, rising in their order', async () => {
+    it('assigns increasing ids to its transitions in their order', async () => {
       await h.commit('p', { prompt: baseline }, 0);
       h.log.clear();
       const transitions = ids.map((id) => moveOf(id, 'FAILED'));
@@ -91,7 +91,7 @@ export function describeTogether(h: Harness): void {
       expect(h.log.of('store.committed')).toHaveLength(1);
     });
 
-    it('is one transaction: nobody sees a part of it', async () => {
+    it('is never partly visible to a reader', async () => {
       const committing = h.commit('p', { prompt: baseline }, 0);
       const commit = { isDone: false };
       void committing.then(() => (commit.isDone = true));
@@ -102,7 +102,7 @@ export function describeTogether(h: Harness): void {
       expect([...seen]).toEqual([0, MANY]);
     });
 
-    it('lets others read meanwhile', async () => {
+    it('does not block reads during its commit', async () => {
       const projects = Array.from({ length: 10 }, (_, n) => `p${n}`);
       await h.store.configureProjects(projects, 0);
       const firsts: string[] = [];
@@ -118,7 +118,7 @@ export function describeTogether(h: Harness): void {
       expect(firsts).toContain('read');
     });
 
-    it('changes nothing when it comes too late, and holds up nobody', async () => {
+    it('changes nothing if outdated, while another commit succeeds', async () => {
       await h.see('p', { x0: 'PENDING' }, 1000);
       const outcomes = await Promise.all([
         h.commit('p', { prompt: baseline }, 0),
@@ -128,7 +128,7 @@ export function describeTogether(h: Harness): void {
       expect((await h.known('p'))?.records.size).toBe(1);
     });
 
-    it('is stored whole before a close', async () => {
+    it('is stored completely before the store closes', async () => {
       const committing = h.commit('p', { prompt: baseline }, 0);
       await h.store.close();
       await committing;

@@ -10,14 +10,14 @@ import { startWorker } from '../../support/postgres-store.ts';
 
 const BELTS = 'statement_timeout, idle_in_transaction_session_timeout';
 
-describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store behind', () => {
+describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store behind a proxy', () => {
   let server: PostgresServer;
   beforeAll(async () => {
     server = await startPostgres();
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  it('a server that is too old is refused', async () => {
+  it('rejects a server older than PostgreSQL 15', async () => {
     const { url } = await server.createDatabase();
     await using old = await startOlderServer(server.port);
     await expect(startWorker(url.replace(`:${server.port}/`, `:${old.port}/`))).rejects.toThrow(
@@ -25,8 +25,8 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store behind', (
     );
   });
 
-  describe.skipIf(pgbouncer === undefined)('a pooler', () => {
-    it('is shared by workers whose transactions take turns on its connections', async () => {
+  describe.skipIf(pgbouncer === undefined)('that is a connection pooler', () => {
+    it('serves workers whose transactions share pooled connections', async () => {
       const { name } = await server.createDatabase();
       await using pooler = await startPooler(server, {
         default_pool_size: '2',
@@ -62,7 +62,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store behind', (
       );
     });
 
-    it('that does not let the belts through is told apart from a database that is away', async () => {
+    it('names the pooler setting to change if startup parameters are rejected', async () => {
       const { name } = await server.createDatabase();
       await using pooler = await startPooler(server);
       const opening = openPostgresReader({

@@ -40,7 +40,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
   });
 
   describe('of a project that another worker took over', () => {
-    it('are refused, changes or not, and say why', async () => {
+    it('are rejected with the reason epoch, with or without changes', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
       await first.store.configureProjects(['p'], 1);
@@ -61,7 +61,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect((await second.store.loadHealth('p')).lastPollAt).toBe(1000);
     });
 
-    it('are refused also if it went back to what they were computed from', async () => {
+    it('are rejected by their epoch even if the version is still the same', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
       await first.store.configureProjects(['p'], 1);
@@ -76,7 +76,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect(refusals(first.log)).toEqual([['p', 'epoch']]);
     });
 
-    it('that was deleted meanwhile and is new are refused', async () => {
+    it('are rejected after the project was deleted and configured again', async () => {
       await using first = await startWorker(url);
       await first.store.configureProjects(['p'], 1);
       await first.claim(['p']);
@@ -92,7 +92,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
     });
   });
 
-  describe('of an ownership that is past do not end the one that there is now', () => {
+  describe('of an earlier ownership', () => {
     type Worker = Awaited<ReturnType<typeof startWorker>>;
     const flush = async ({ store }: Worker) => {
       await store.commitPoll(unchanged(2000));
@@ -115,7 +115,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
     it.each([
       ['with changes', (worker: Worker) => worker.see('p', { x: 'FAILED' }), 1],
       ['without changes', flush, 0],
-    ] as const)('%s', async (_name, commit, counted) => {
+    ] as const)('do not end the current ownership (%s)', async (_name, commit, counted) => {
       await using worker = await start();
       const blocking = await block();
       const committing = commit(worker);
@@ -147,7 +147,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
           expect(await flushing).toMatchObject({ name: 'StoreError' });
         },
       ],
-    ])('%s', async (_name, disown) => {
+    ])('are dropped %s', async (_name, disown) => {
       await using worker = await start();
       await worker.store.commitPoll(unchanged(2000));
       await disown(worker);
@@ -160,7 +160,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
     });
   });
 
-  it('of a version that is past are refused for it', async () => {
+  it('of an old version are rejected with the reason version', async () => {
     await using worker = await startWorker(url);
     await worker.store.configureProjects(['p'], 1);
     await worker.claim(['p']);
@@ -210,7 +210,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
     it.each([
       ['after they were committed', 'loseAnswer'],
       ['before they reached the server', 'loseRequest'],
-    ] as const)('%s are told once', async (_name, trouble) => {
+    ] as const)('are stored and returned once if it breaks %s', async (_name, trouble) => {
       await using given = await start();
       given.proxy[trouble]();
 
@@ -221,7 +221,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect(await given.worker.see('p', { x: 'COMPLETED' })).toMatchObject([{ id: 'x' }]);
     });
 
-    it('while the server still makes them are told once', async () => {
+    it('are stored and returned once if it breaks while the server executes them', async () => {
       await using given = await start();
       const blocking = await server.connect(database);
       await blocking.query('BEGIN');
@@ -239,7 +239,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect(refusals(given.worker.log)).toEqual([]);
     });
 
-    it('and which the server gets late are not made twice', async () => {
+    it('are not applied twice if the server receives the request late', async () => {
       await using given = await start();
       const late = given.proxy.delayRequest();
       expect(await given.commit()).toHaveLength(1);
@@ -250,7 +250,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect((await given.worker.store.snapshot()).backlog.count).toBe(1);
     });
 
-    it('and which the server gets late are not made once a lost version comes up again', async () => {
+    it('are not applied late, once rejected, when their version becomes current again', async () => {
       await using given = await start();
       await server.query(database, 'UPDATE evalwatch.project SET version = version - 1');
       const late = given.proxy.delayRequest();
@@ -263,7 +263,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect(await given.worker.store.transitions({})).toEqual([]);
     });
 
-    it('are told once though another worker has the project by now', async () => {
+    it('are stored and returned once even if another worker has taken the project over', async () => {
       await using given = await start();
       await using other = await startWorker(url);
       await server.query(
@@ -282,7 +282,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect(await other.store.transitions({})).toHaveLength(1);
     });
 
-    it('are not taken for those of another worker to which a standby gave the same epoch', async () => {
+    it('are not mistaken for those of another worker with the same epoch after a failover', async () => {
       await using given = await start();
       await server.query(
         database,
@@ -298,7 +298,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect(refusals(given.worker.log)).toEqual([['p', 'epoch']]);
     });
 
-    it('are found out about when the database can be reached again', async () => {
+    it('are confirmed once the database can be reached again', async () => {
       await using given = await start();
       given.proxy.loseAnswer();
       given.proxy.down();
@@ -312,7 +312,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect(await given.worker.store.transitions({})).toHaveLength(1);
     });
 
-    it('are given up by a shutdown that has waited long enough', async () => {
+    it('fail at the shutdown deadline while the database cannot be reached', async () => {
       await using given = await start();
       given.proxy.loseAnswer();
       given.proxy.down();
@@ -323,7 +323,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
     });
   });
 
-  describe('of a configuration whose answer is lost', () => {
+  describe('of a configuration whose connection breaks', () => {
     /** Number of requests of a configuration before the one that changes something. */
     const BEFORE_CHANGE = 1;
     const start = async () => {
@@ -349,7 +349,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
     };
 
     it.each(['loseAnswer', 'loseRequest'] as const)(
-      'is made all the same (%s)',
+      'are applied nevertheless (%s)',
       async (trouble) => {
         await using given = await start();
         given.proxy[trouble](BEFORE_CHANGE);
@@ -361,7 +361,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       },
     );
 
-    it('does not undo a later one when it arrives', async () => {
+    it('do not undo a later change if they arrive late', async () => {
       await using given = await start();
       await using other = await startWorker(url);
       const late = given.proxy.delayRequest(BEFORE_CHANGE);
@@ -371,7 +371,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect(await given.configured()).toEqual(['p', 'q', 'r']);
     });
 
-    it('keeps no later one from being made when it arrives after a failover', async () => {
+    it('do not block later changes if they arrive late after a failover', async () => {
       await using given = await start();
       await server.query(database, "SELECT setval('evalwatch.epoch', 1000)");
       const late = given.proxy.delayRequest(BEFORE_CHANGE);
@@ -385,7 +385,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect(await given.configured()).toEqual(['r']);
     });
 
-    it('fails if others come first again and again', async () => {
+    it('fail as busy if newer changes precede them again and again', async () => {
       await using given = await start();
       await server.query(database, 'UPDATE evalwatch.configuration SET epoch = 1000000');
       await expect(given.worker.store.configureProjects(['q'], 2)).rejects.toMatchObject({
@@ -396,7 +396,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect(await given.configured()).toEqual(['p']);
     });
 
-    it('waits until the database can be reached again', async () => {
+    it('wait until the database can be reached again', async () => {
       await using given = await start();
       given.proxy.loseAnswer(BEFORE_CHANGE);
       given.proxy.down();
@@ -410,7 +410,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect(await given.configured()).toEqual(['q']);
     });
 
-    it('is refused, and not made, where nothing was sent', async () => {
+    it('fail without effect if no connection can be opened', async () => {
       await using given = await start();
       given.proxy.down();
       given.proxy.cut();
@@ -423,7 +423,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect(await given.configured()).toEqual(['p']);
     });
 
-    it('is refused once the database refuses it, and may have been made', async () => {
+    it('fail if the database rejects the retry, and warn that they may have been applied', async () => {
       await using given = await start();
       await server.query(
         database,
@@ -449,7 +449,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       expect(await given.configured()).toEqual(['q']);
     });
 
-    it('is given up by a shutdown that has waited long enough', async () => {
+    it('fail at the shutdown deadline while the database cannot be reached', async () => {
       await using given = await start();
       given.proxy.loseAnswer(BEFORE_CHANGE);
       given.proxy.down();
@@ -459,8 +459,8 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
     });
   });
 
-  describe('of polls that changed nothing', () => {
-    it('are in the store a second later, with the tick that was planned', async () => {
+  describe('of polls without changes', () => {
+    it('are stored within 2 s with the planned tick', async () => {
       await using worker = await startWorker(url);
       await using other = await startWorker(url);
       await worker.store.configureProjects(['p'], 1);
@@ -477,7 +477,7 @@ describe.skipIf(postgresPrograms() === undefined)('commits to PostgreSQL', () =>
       ]);
     });
 
-    it('fail, and are told to, while the database is away, and are written when it is back', async () => {
+    it('fail while the database is down and are stored when it is back', async () => {
       await using worker = await startWorker(url);
       await worker.store.configureProjects(['p'], 1);
       await worker.claim(['p']);

@@ -49,7 +49,7 @@ describe.skipIf(postgresPrograms() === undefined)('failures counted by several w
     return new Map(errors.map(({ label, count }) => [label, count]));
   }
 
-  it('have 20 error_ids, and count once though each is settled by all', async () => {
+  it('have at most 20 error_id labels and count once even if every worker settles them', async () => {
     await using first = await startWorker(url);
     await using second = await startWorker(url);
     await using third = await startWorker(url);
@@ -82,7 +82,7 @@ describe.skipIf(postgresPrograms() === undefined)('failures counted by several w
     expect(failures.map(({ cause }) => cause)).toEqual([causes[0]?.cause, undefined]);
   });
 
-  it('are counted as other if another worker takes the last place at that moment', async () => {
+  it('are counted as other if another worker takes the last label at the same time', async () => {
     await using worker = await startWorker(url);
     const [first = NONE, second = NONE] = await fail(worker, 2);
     await settle(worker, first, 'known');

@@ -16,7 +16,7 @@ import { startWorker } from '../../support/postgres-store.ts';
 
 type Statuses = Readonly<Record<string, string>>;
 
-describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL that lost its last commits', () => {
+describe.skipIf(postgresPrograms() === undefined)('a database that lost its last commits', () => {
   let server: PostgresServer;
   let url: string;
   let database: string;
@@ -78,7 +78,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL that lost its la
        DELETE FROM evalwatch.failure`,
     );
 
-  it('is told again what it lost, though the service shows nothing new', async () => {
+  it('stores a lost transition again even if the listing has not changed since', async () => {
     await using given = await start();
     await remember();
     const failed = { x: 'FAILED', y: 'PENDING' };
@@ -101,7 +101,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL that lost its la
     expect(given.reasons()).toHaveLength(2);
   });
 
-  it('and gave an epoch twice takes nothing from the one that had it first', async () => {
+  it('rejects commits under an epoch that it has given to another worker', async () => {
     await using given = await start();
     await server.query(database, "UPDATE evalwatch.project SET owner = 'somebody else'");
 
@@ -113,7 +113,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL that lost its la
     expect(await given.worker.store.pendingFailures({ limitPerProject: 9 })).toEqual([]);
   });
 
-  it('is told again what it lost when something else is new', async () => {
+  it('stores a lost transition again together with a new one', async () => {
     await using given = await start();
     await remember();
     await given.poll({ x: 'FAILED', y: 'PENDING' });
@@ -130,7 +130,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL that lost its la
     ]);
   });
 
-  it('and a reload with them has its projects configured again', async () => {
+  it('restores the projects of a lost reload unless the configuration has changed since', async () => {
     await using worker = await startWorker(url);
     const newest = async () => (await worker.coordinator.beat(worker.identity))?.configured;
     const configured = async () =>

@@ -53,7 +53,7 @@ describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL s
     return { url, name, index };
   }
 
-  it('may take longer than any other statement, also for those that wait for it', async () => {
+  it('is exempt from the statement timeout, as is a worker that waits for it', async () => {
     const { url, name } = await makeOld();
     await server.query(name, SLOW_INDEXES);
     await using one = await open(url);
@@ -103,7 +103,7 @@ describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL s
     ]);
   });
 
-  it('counts the durations that transitions tell, of prompts that waited', async () => {
+  it('counts durations of prompts in PENDING and RUNNING from the stored transitions', async () => {
     const { url, name } = await makeOld();
     const day = 86_400_000;
     await server.query(
@@ -130,7 +130,7 @@ describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL s
     ]);
   });
 
-  it('leaves the limits of its session as they were', async () => {
+  it('restores the statement timeout of its session', async () => {
     const { url } = await makeOld();
     const settings = await readUrl(url);
     const database = openDatabase({ clock: systemClock, settings, connections: 1, timeoutMs: 500 });
@@ -140,7 +140,7 @@ describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL s
     await database.close();
   });
 
-  it('is not held up by an index that was made before, as docs/scaling.md says', async () => {
+  it('accepts an index that was created before with the statement in docs/scaling.md', async () => {
     const { url, name, index } = await makeOld();
     const text = await readFile(new URL('../../../docs/scaling.md', import.meta.url), 'utf8');
     const statement = /^CREATE INDEX CONCURRENTLY [^;]+;$/m.exec(text)?.[0];
@@ -154,7 +154,7 @@ describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL s
     expect(await server.query(name, INDEX)).toEqual([index]);
   });
 
-  it('ends when its worker is gone, and lets the next one do it', async () => {
+  it('ends if its worker is aborted, and is completed by the next worker', async () => {
     const { url, name } = await makeOld();
     const blocking = await server.connect(name);
     await blocking.query('BEGIN');

@@ -15,7 +15,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  it('is made once by workers that start together', async () => {
+  it('is created once by workers that start together', async () => {
     const { url, name } = await server.createDatabase();
     const workers = await Promise.all(Array.from({ length: 4 }, () => startWorker(url)));
     const [row] = await server.query(name, 'SELECT * FROM evalwatch.schema_version');
@@ -25,7 +25,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
   });
 
   it.each(['repeatable read', 'serializable'])(
-    'is made once, and written by several, in a database whose sessions are %s',
+    'is created once by concurrent workers if the default isolation level is %s',
     async (isolation) => {
       const { url, name } = await server.createDatabase();
       const setting = `default_transaction_isolation = '${isolation}'`;
@@ -47,19 +47,16 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
     },
   );
 
-  it.each(['LATIN1', 'SQL_ASCII'])(
-    'in a database of the encoding %s is refused',
-    async (encoding) => {
-      const name = `encoding_${encoding.toLowerCase()}`;
-      const making = `CREATE DATABASE ${name} ENCODING '${encoding}' LC_COLLATE 'C' LC_CTYPE 'C'`;
-      await server.query('postgres', `${making} TEMPLATE template0`);
-      const expected = `the database of store.postgres_url_file or _env has the encoding ${encoding}, and evalwatch needs UTF8`;
-      await expect(startWorker(server.url(name))).rejects.toThrow(expected);
-      await expect(
-        openPostgresReader({ clock: systemClock, url: server.url(name) }),
-      ).rejects.toThrow(expected);
-    },
-  );
+  it.each(['LATIN1', 'SQL_ASCII'])('rejects a database with the encoding %s', async (encoding) => {
+    const name = `encoding_${encoding.toLowerCase()}`;
+    const making = `CREATE DATABASE ${name} ENCODING '${encoding}' LC_COLLATE 'C' LC_CTYPE 'C'`;
+    await server.query('postgres', `${making} TEMPLATE template0`);
+    const expected = `the database of store.postgres_url_file or _env has the encoding ${encoding}, and evalwatch needs UTF8`;
+    await expect(startWorker(server.url(name))).rejects.toThrow(expected);
+    await expect(openPostgresReader({ clock: systemClock, url: server.url(name) })).rejects.toThrow(
+      expected,
+    );
+  });
 
   it.each([
     ['of a newer version that this one can work with', 'version = 9, compatible_from = 1', 'done'],
@@ -68,7 +65,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
       'version = 9, compatible_from = 6',
       'the database of store.postgres_url_file or _env has schema version 9, this evalwatch supports 5: run the newer evalwatch that wrote it',
     ],
-  ])('%s', async (_name, change, outcome) => {
+  ])('opens only if its schema is compatible: %s', async (_name, change, outcome) => {
     const { url, name } = await server.createDatabase();
     await (await startWorker(url))[Symbol.asyncDispose]();
     await server.query(name, `UPDATE evalwatch.schema_version SET ${change}`);
@@ -85,7 +82,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
     }
   });
 
-  it('in a database whose schema is somebody else’s is not touched', async () => {
+  it('rejects a database with a foreign schema named evalwatch', async () => {
     const { url, name } = await server.createDatabase();
     await server.query(name, 'CREATE SCHEMA evalwatch');
     const error = await startWorker(url).catch((thrown: unknown) => thrown);
@@ -93,14 +90,14 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
     expect(String(error)).toContain('that is not a store of evalwatch: name another database');
   });
 
-  it('that is not there yet cannot be read', async () => {
+  it('rejects a reader before it is created', async () => {
     const { url } = await server.createDatabase();
     await expect(openPostgresReader({ clock: systemClock, url })).rejects.toThrow(
       'there is no store',
     );
   });
 
-  it('finds the server that takes writes among several', async () => {
+  it('skips an unreachable host and rejects a server that is read-only', async () => {
     const { url, name } = await server.createDatabase();
     const several = url.replace('127.0.0.1:', `127.0.0.1:1,127.0.0.1:`);
     await using worker = await startWorker(several);
@@ -109,7 +106,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
     await expect(openPostgresReader({ clock: systemClock, url })).rejects.toThrow('takes writes');
   });
 
-  it('has everybody wait for a connection as long as it takes', async () => {
+  it('makes 20 reads wait for a free connection instead of failing', async () => {
     const { url, name } = await server.createDatabase();
     await using worker = await startWorker(url);
     await worker.store.configureProjects(['p'], 1);
@@ -124,7 +121,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
     expect(await reading).toEqual(Array.from({ length: 20 }, () => ['p']));
   });
 
-  it('keeps its connections when it can get no further one', async () => {
+  it('keeps its other connections if no new one can be opened', async () => {
     const { url, name } = await server.createDatabase();
     await using worker = await startWorker(url.replace('127.0.0.1:', '127.0.0.1:1,127.0.0.1:'));
     const read = () => worker.store.projects();
@@ -158,7 +155,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
     expect(await worker.see('p', { x: 'FAILED' })).toHaveLength(1);
   });
 
-  it('hides its connection string, whatever goes wrong', async () => {
+  it('includes no part of its connection string in errors', async () => {
     const { url, name } = await server.createDatabase();
     const failing = [
       url.replace(encodeURIComponent(PASSWORD), 'wrong-password'),
@@ -189,7 +186,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
     }
   });
 
-  it('holds hostile names and error texts', async () => {
+  it('stores control characters and other hostile text in ids and errors', async () => {
     const { url } = await server.createDatabase();
     await using worker = await startWorker(url);
     const hostile = [
@@ -234,7 +231,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
     expect(failures[0]?.settlement?.errorInfo?.error_msg).toBe(text.toWellFormed());
   });
 
-  it('is reached over TLS, whose certificate has to be of a known authority and of the server', async () => {
+  it('connects over TLS and verifies the authority and the host name of the certificate', async () => {
     await using directory = await temporaryDirectory();
     const authority = makeCertificate(directory.path, 'authority');
     const other = makeCertificate(directory.path, 'other');

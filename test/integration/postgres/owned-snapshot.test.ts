@@ -13,7 +13,7 @@ const RETENTION_MS = 10_000;
 
 type Worker = Awaited<ReturnType<typeof startWorker>>;
 
-describe.skipIf(postgresPrograms() === undefined)('the snapshot of what a worker owns', () => {
+describe.skipIf(postgresPrograms() === undefined)('the snapshot of owned projects', () => {
   let server: PostgresServer;
   let url: string;
   let database: string;
@@ -66,7 +66,7 @@ describe.skipIf(postgresPrograms() === undefined)('the snapshot of what a worker
   }
 
   it.each([1, 2, 3, 4])(
-    'is what a full read says, whatever happened since the last one (seed %i)',
+    'equals a full read after each of 150 random operations (seed %i)',
     async (seed) => {
       const random = createRandom(seed);
       const pick = <Value>(values: readonly Value[]) =>
@@ -127,7 +127,7 @@ describe.skipIf(postgresPrograms() === undefined)('the snapshot of what a worker
     },
   );
 
-  it('reads only what has changed again, also if another worker has settled its failures', async () => {
+  it('rereads only changed projects, also if another worker has settled their failures', async () => {
     await using first = await startWorker(url);
     await using second = await startWorker(url);
     await first.store.configureProjects(['p', 'q'], 1);
@@ -152,7 +152,7 @@ describe.skipIf(postgresPrograms() === undefined)('the snapshot of what a worker
     expect((await read())[0]?.get('prompt')?.errors).toEqual([]);
   });
 
-  it('has a project that was deleted meanwhile as it came back', async () => {
+  it('shows a project that was deleted and configured again as new', async () => {
     await using worker = await startWorker(url);
     await worker.store.configureProjects(['p'], 1);
     await worker.claim(['p']);
@@ -164,7 +164,7 @@ describe.skipIf(postgresPrograms() === undefined)('the snapshot of what a worker
     expect((await ownedOf(worker)).projects[0]?.configuredAt).toBe(4);
   });
 
-  it('reads everything again from another server, which may have lost commits', async () => {
+  it('rereads everything after a restart of the server', async () => {
     await using worker = await startWorker(url);
     await worker.store.configureProjects(['p'], 1);
     await worker.claim(['p']);

@@ -7,7 +7,7 @@ import { startWorker } from '../../support/postgres-store.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
 
-describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', () => {
+describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL database', () => {
   let server: PostgresServer;
   let url: string;
   let database: string;
@@ -27,8 +27,8 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
 
   const many = Array.from({ length: 50 }, (_, index) => `p${index}`);
 
-  describe('claim projects', () => {
-    it('each other ones, and none that somebody with a lease has', async () => {
+  describe('claiming projects', () => {
+    it('gives each project to one worker and none that has an owner', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
       await first.store.configureProjects(many, 1);
@@ -39,7 +39,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       expect(await first.claim(many)).toEqual([]);
     });
 
-    it('only configured ones that they ask for, due ones first', async () => {
+    it('gives only configured and requested projects, the earliest due first', async () => {
       await using worker = await startWorker(url);
       await worker.store.configureProjects(['a', 'b', 'c', 'd'], 1);
       await server.query(
@@ -53,7 +53,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       expect(await worker.claim(['a', 'b', 'd'])).toEqual(['a']);
     });
 
-    it('under a number that they never had, also after a failover that lost their last claim', async () => {
+    it('assigns a new epoch even after a failover that lost the last claim', async () => {
       await using worker = await startWorker(url);
       await worker.store.configureProjects(['p'], 1);
       const [lost] = await worker.coordinator.claim(worker.id, ['p'], 1);
@@ -68,7 +68,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       ).toEqual([{ owner: worker.id, epoch: claimed?.epoch }]);
     });
 
-    it('of a worker whose lease ran out, which then owns nothing and can join again', async () => {
+    it('takes over from a worker whose lease has expired, which can join again', async () => {
       await using paused = await startWorker(url);
       await using other = await startWorker(url);
       await other.store.configureProjects(['p', 'q'], 1);
@@ -84,7 +84,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       expect(await paused.claim(['p', 'q'])).toEqual(['q']);
     });
 
-    it('none that was removed from the configuration, nor do they keep such a one', async () => {
+    it('excludes a project removed from the configuration, whose owner loses it', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
       await first.store.configureProjects(['p', 'q'], 1);
@@ -103,7 +103,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       expect(await second.claim(['p', 'q'])).toEqual(['p']);
     });
 
-    it('nothing any more after a request for a lease that comes late, and can see it', async () => {
+    it('is possible for projects of a worker that joined again, as its lease renewal shows', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
       await first.store.configureProjects(['p', 'q', 'ü'], 1);
@@ -119,7 +119,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       expect((await second.coordinator.ownedBy(second.id)).toSorted()).toEqual(['p', 'q']);
     });
 
-    it('as long as a beat shows that one is free', async () => {
+    it('is announced by a lease renewal while a configured project has no live owner', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
       const hasFree = async () => (await first.coordinator.beat(first.identity))?.hasFree;
@@ -139,7 +139,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       expect(await hasFree()).toBe(false);
     });
 
-    it('again what was given back, under another epoch', async () => {
+    it('gives a released project again under a higher epoch', async () => {
       await using first = await startWorker(url);
       await first.store.configureProjects(['p'], 1);
       const before = await first.coordinator.claim(first.id, ['p'], 1);
@@ -151,14 +151,14 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
     });
   });
 
-  describe('whose database has its clock set back', () => {
+  describe('after the clock of the database is set back', () => {
     const setBack = () =>
       server.query(
         database,
         "UPDATE evalwatch.worker SET expires_at = expires_at + interval '1 hour'",
       );
 
-    it('do not wait for one that died', async () => {
+    it('do not wait for the lease of a dead worker', async () => {
       await using dead = await startWorker(url);
       await using living = await startWorker(url);
       await living.store.configureProjects(['p'], 1);
@@ -194,7 +194,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       };
     };
 
-    it('do not wait for one that had died just before', async () => {
+    it('do not wait for the lease of a worker that died just before', async () => {
       const shift = await makeClock();
       let aheadMs = 0;
       const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs };
@@ -213,7 +213,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       expect(await living.claim(['p'])).toEqual(['p']);
     });
 
-    it('do not believe in one that had died long before', async () => {
+    it('ignore a worker whose lease had already expired', async () => {
       const shift = await makeClock();
       await using dead = await startWorker(url, { leaseMs: 60_000 });
       await using living = await startWorker(url);
@@ -231,7 +231,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       ['soon', 0.1, '45 seconds'],
       ['soon also after an hour', 0.1, '1 hour'],
       ['as seldom as they may', 0.01, '1 hour'],
-    ])('send requests %s', async (_name, perSecond, back) => {
+    ])('are granted requests %s', async (_name, perSecond, back) => {
       const shift = await makeClock();
       await using worker = await startWorker(url);
       await worker.coordinator.grant(1, perSecond, 500);
@@ -247,7 +247,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
     });
   });
 
-  it('hear of each other with every beat, until one leaves', async () => {
+  it('see all workers at each lease renewal until one leaves', async () => {
     await using first = await startWorker(url, { id: 'a' });
     await using second = await startWorker(url, { id: 'b' });
     await first.store.configureProjects(many, 1);
@@ -267,7 +267,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
     expect(await second.claim(many)).toHaveLength(50);
   });
 
-  it('take their requests from one queue', async () => {
+  it('share one limit of requests per second', async () => {
     await using first = await startWorker(url);
     await using second = await startWorker(url);
     const started = performance.now();
@@ -288,8 +288,8 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
     expect(granted).toBeLessThanOrEqual(1 + Math.ceil(((elapsed + 500) / 1000) * 50));
   });
 
-  describe('log failures', () => {
-    it('each other ones, and those of a worker that died', async () => {
+  describe('pending failures', () => {
+    it('are divided among workers and taken over from one whose lease has expired', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
       await first.store.configureProjects(['p'], 1);
@@ -318,7 +318,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       expect(await second.store.pendingFailures({ ...due, limitPerProject: 100 })).toHaveLength(20);
     });
 
-    it('and know whose projects have any', async () => {
+    it('are listed by project, including removed projects', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
       await first.store.configureProjects(['p', 'q', 'r'], 1);
@@ -335,7 +335,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       ]);
     });
 
-    it('and settle one that they have logged once, even if another worker has it by now', async () => {
+    it('keep the first settlement even if another worker has claimed the failure by then', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
       await first.store.configureProjects(['p'], 1);
@@ -357,7 +357,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       expect(failure?.settlement?.errorInfo?.error_id).toBe('LATE');
     });
 
-    it('that another worker postpones too late go on with the one that has them', async () => {
+    it('ignore a late postponement by a worker that has lost its claim', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
       await first.store.configureProjects(['p'], 1);
@@ -378,7 +378,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       expect(pending?.tries).toMatchObject({ count: 0 });
     });
 
-    it('that were postponed, whoever comes first', async () => {
+    it('can be claimed by any worker once they are postponed', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
       await first.store.configureProjects(['p'], 1);
@@ -396,7 +396,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
     });
   });
 
-  describe('show events', () => {
+  describe('events', () => {
     const START = { transition: 0, settlement: 0 };
     const insert = `INSERT INTO evalwatch.transition
       (project_key, at, epoch, version, kind, from_status, to_status, record_id)
@@ -404,7 +404,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
     const idsOf = ({ transitions }: { transitions: readonly { id: string }[] }) =>
       transitions.map(({ id }) => id);
 
-    it('none beyond one that is not committed yet, and then all in order', async () => {
+    it('stop at an uncommitted transition, and continue in order after its commit', async () => {
       await using worker = await startWorker(url);
       await worker.store.configureProjects(['p'], 1);
       await server.query(database, insert, ['first']);
@@ -425,7 +425,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       expect(after.end.transition).toBe(3);
     });
 
-    it('that commit within a moment are waited for', async () => {
+    it('wait for a transition that is committed 200 ms later', async () => {
       await using reader = await startWorker(url);
       await reader.store.configureProjects(['p'], 1);
       const slow = await server.connect(database);
@@ -439,7 +439,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       expect(idsOf(await reading)).toEqual(['slow']);
     });
 
-    it('whatever else is going on in the server', async () => {
+    it('are not held back by an unrelated open transaction', async () => {
       await using worker = await startWorker(url);
       await worker.store.configureProjects(['p'], 1);
       const foreign = await server.connect(database);
@@ -453,7 +453,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       await foreign.end();
     });
 
-    it('to a reader that cannot know where they end: an error, not a part of them', async () => {
+    it('fail as busy in a new reader while a transition is uncommitted', async () => {
       await using worker = await startWorker(url);
       await worker.store.configureProjects(['p'], 1);
       await server.query(database, insert, ['first']);
@@ -467,7 +467,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
       await slow.end();
     });
 
-    it('a position that another worker gave is not of another store', async () => {
+    it('accept a position from another worker that is ahead of the visible transitions', async () => {
       await using worker = await startWorker(url);
       await worker.store.configureProjects(['p'], 1);
       await server.query(database, insert, ['first']);
@@ -482,7 +482,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
     });
   });
 
-  it('configure the same projects at the same time', async () => {
+  it('configure projects at the same time without conflicts', async () => {
     await using first = await startWorker(url);
     await using second = await startWorker(url);
     const half = many.slice(25);
@@ -500,7 +500,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
     expect(await configured()).toHaveLength(50);
   });
 
-  it('configure a project that another one is about to delete as a new one', async () => {
+  it('configure a project as new while another worker deletes it', async () => {
     await using worker = await startWorker(url);
     await worker.store.configureProjects(['p', 'q'], 1);
     await worker.store.configureProjects(['q'], 2);
@@ -517,7 +517,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL', (
     expect(await worker.claim(['p', 'q'])).toEqual(['p', 'q']);
   });
 
-  it('read the same, byte for byte', async () => {
+  it('read byte-identical snapshots', async () => {
     await using first = await startWorker(url);
     await using second = await startWorker(url);
     await first.store.configureProjects(['p', 'q'], 1);

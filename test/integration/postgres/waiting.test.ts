@@ -80,7 +80,7 @@ function clockOfTraffic() {
 
 const runs = postgresPrograms() !== undefined;
 
-describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, () => {
+describe.runIf(runs)('a PostgreSQL server that does not answer', { concurrent: true }, () => {
   let server: PostgresServer;
   beforeAll(async () => {
     await using directory = await temporaryDirectory();
@@ -88,7 +88,7 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  it('is never asked what has waited for too long', async () => {
+  it('never receives statements that timed out in the queue', async () => {
     const { url, name } = await server.createDatabase();
     await server.query(name, 'CREATE TABLE done ()');
     const database = openDatabase({
@@ -110,7 +110,7 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
     expect(await server.query(name, 'SELECT FROM done')).toHaveLength(1);
   });
 
-  it('does not hold up a stop', async () => {
+  it('does not delay a shutdown', async () => {
     const { url, name } = await server.createDatabase();
     const worker = await startWorker(url);
     await worker.store.configureProjects(['p'], 1);
@@ -136,7 +136,7 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
     await blocking.end();
   });
 
-  it('but is back is told the last things after a stop has waited long enough', async () => {
+  it('still receives the last commits after the shutdown deadline if it answers again', async () => {
     const { url } = await server.createDatabase();
     const worker = await startWorker(url);
     await worker.store.configureProjects(['p'], 1);
@@ -148,7 +148,7 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
     await worker.store.close();
   });
 
-  it('to connections that lead nowhere is asked on new ones', async () => {
+  it('receives statements on new connections if the existing ones go silent', async () => {
     const { url } = await server.createDatabase();
     await using proxy = await startCuttingProxy(server.port);
     await using worker = await startWorker(url.replace(`:${server.port}/`, `:${proxy.port}/`), {
@@ -187,7 +187,7 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
     expect(worker.log.of('store.commit_refused')).toEqual([]);
   });
 
-  it('is waited for while it works on it, and not to be silent', async () => {
+  it('is waited for, on the same connection, while it executes a statement', async () => {
     const { url, name } = await server.createDatabase();
     const database = openDatabase({
       clock: hurried,
@@ -240,7 +240,7 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
       };
     }
 
-    it('is given a large statement as long as that takes', { timeout: 300_000 }, async () => {
+    it('receives a large statement without a new connection', { timeout: 300_000 }, async () => {
       const traffic = clockOfTraffic();
       await using given = await start(traffic.clock);
       const { database, proxy } = given;
@@ -255,7 +255,7 @@ describe.runIf(runs)('a PostgreSQL that does not answer', { concurrent: true }, 
       expect(await database.query(BACKEND)).toEqual(before);
     });
 
-    it('is asked on a new one if the connection takes nothing any more', async () => {
+    it('receives a statement on a new connection if the old one accepts no more data', async () => {
       await using given = await start();
       const { database, proxy } = given;
       const [before] = await database.query(BACKEND);
