@@ -161,7 +161,9 @@ describe('check of a valid configuration', () => {
   });
 
   it('prints no variable name that could be the key itself', async () => {
-    expect(await warnings([{ id: 'a', api_key_env: 'sk_live_abcdef' }])).not.toContain('sk_live');
+    const stderr = await warnings([{ id: 'a', api_key_env: 'sk_live_abcdef' }]);
+    expect(stderr).toMatch(/^warning: project "a": the environment variable .* is not set/);
+    expect(stderr).not.toContain('sk_live');
   });
 
   it('does not warn about a key of 16 characters in a variable', async () => {
@@ -232,10 +234,15 @@ describe('check --connect', () => {
       );
       return commandLine(['check', '--connect', '--config', config, ...args]);
     };
-    return { check, directory, [Symbol.asyncDispose]: () => simulator.close() };
+    return {
+      check,
+      directory,
+      requests: simulator.requests,
+      [Symbol.asyncDispose]: () => simulator.close(),
+    };
   }
 
-  it('counts the prompts of each project and creates no store', async () => {
+  it('requests the prompts of each project once, counts them, and creates no store', async () => {
     await using place = await setUp();
     const { code, stdout } = await place.check(['alpha', 'beta'], '--json');
     expect(code).toBe(0);
@@ -248,6 +255,10 @@ describe('check --connect', () => {
       expect(connection['bytes']).toBeGreaterThan(1000);
       expect(connection['duration_ms']).toBeGreaterThan(0);
     }
+    expect(place.requests.recent.map(({ url }) => url).toSorted()).toEqual([
+      '/v2/projects/alpha/prompts/',
+      '/v2/projects/beta/prompts/',
+    ]);
     expect(readdirSync(place.directory).filter((name) => name.includes('.db'))).toEqual([]);
   });
 

@@ -195,17 +195,12 @@ ${projects.join('\n')}
 
   it('is loaded as a frozen configuration', async () => {
     const config = await loadText(directory, minimal());
-    const objects = [
-      config,
-      config.service,
-      config.projects,
-      config.projects[0],
-      config.projects[0]?.key,
-      config.store,
-      config.web,
-      config.log,
-    ];
-    expect(objects.every((object) => Object.isFrozen(object))).toBe(true);
+    const seen: unknown[] = [config];
+    for (const value of seen) {
+      if (typeof value === 'object' && value !== null) seen.push(...Object.values(value));
+    }
+    expect(seen).toContainEqual({ PENDING: 'auto', RUNNING: 'auto' });
+    expect(seen.filter((value) => !Object.isFrozen(value))).toEqual([]);
   });
 
   it('resolves its paths from the directory of a symbolic link, not of its target', async () => {

@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { readHeartbeatUrl } from '../../../src/config/heartbeat-url.ts';
 import { readPostgresUrl } from '../../../src/config/postgres-url.ts';
 import { loadWebConfig } from '../../../src/config/web-file/web-file.ts';
 import { readUrl } from '../../../src/store/postgres/url.ts';
@@ -26,6 +27,7 @@ const PLACES: Readonly<Record<string, (path: string) => Promise<unknown>>> = {
   'service.ca_file': (path) =>
     loadText(directory, minimal({ service: `ca_file: ${JSON.stringify(path)}` })),
   'store.postgres_url_file': (path) => readPostgresUrl({ file: path }),
+  'heartbeat.url_file': (path) => readHeartbeatUrl({ file: path }),
   sslrootcert: (path) => readUrl(`postgres://me@db/d?sslrootcert=${encodeURIComponent(path)}`),
   'web.config_file': loadWebConfig,
   cert_file: (path) => web({ cert_file: path }),

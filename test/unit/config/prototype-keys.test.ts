@@ -1,6 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { ConfigError } from '../../../src/config/config-error.ts';
 import { loadWebConfig } from '../../../src/config/web-file/web-file.ts';
 import { readYaml } from '../../../src/config/document/yaml-document.ts';
 import { errorOf, loadText, places, temporaryDirectory } from './loading.ts';
@@ -79,5 +80,6 @@ it('a user name keeps its spelling even if it looks like a number, a boolean or 
 it('a line break in a user name adds no line to the error message', async () => {
   const text = `basic_auth_users:\n  "a:\\nweb.yaml:1:1: all is well": ${HASH}\n`;
   const error = await loadWeb(text).catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(ConfigError);
   expect(String(error).split('\n')).toHaveLength(1);
 });

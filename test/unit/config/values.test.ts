@@ -41,7 +41,7 @@ describe('duration parsing', () => {
     ['500 Milliseconds', '10s', '500ms'],
     ['2 Days', '10s', '2d'],
     ['5M', '10s', '5m'],
-  ])('suggests a duration for %j', (input, example, suggestion) => {
+  ])('suggests a duration for %j where the example is %s', (input, example, suggestion) => {
     expect(suggestDuration(input, example)).toBe(suggestion);
   });
 
@@ -97,13 +97,15 @@ describe('base URL parsing', () => {
     'https://',
     'https:evaluation.example.com',
     'https:\\\\evaluation.example.com',
-    ' https://evaluation.example.com',
-    'https://evaluation.example.com/\n',
-    'https://evaluation.example.com:99999',
-    'https://[::1',
+    ' https://:5ecret@evaluation.example.com',
+    'https://:5ecret@evaluation.example.com/\n',
+    'https://:5ecret@evaluation.example.com:99999',
+    'https://:5ecret@[::1',
     'https://:5ecret@evaluation.example.com',
     'https://evaluation.example.com?',
+    'https://evaluation.example.com?key=5ecret',
     'https://evaluation.example.com#',
+    'https://evaluation.example.com#5ecret',
   ])('rejects %j without repeating a password', (text) => {
     expect(parseBaseUrl(text).fault).toMatch(/^must /);
     expect(parseBaseUrl(text).fault).not.toContain('5ecret');
@@ -138,10 +140,10 @@ describe('proxy URL parsing', () => {
   });
 
   it.each([
-    'proxy.example.com:3128',
-    'socks5://proxy.example.com',
-    'http://proxy.example.com/path',
-    'http://proxy.example.com?query',
+    'user:5ecret@proxy.example.com:3128',
+    'socks5://user:5ecret@proxy.example.com',
+    'http://user:5ecret@proxy.example.com/path',
+    'http://user:5ecret@proxy.example.com?query',
     'http://user:5ecret%zz@proxy.example.com',
   ])('rejects %j without repeating a password', (text) => {
     expect(parseProxyUrl(text).fault).toMatch(/^must /);

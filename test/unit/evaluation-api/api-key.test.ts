@@ -35,30 +35,27 @@ describe('readKey', () => {
     expect(await readKey({ file }, systemClock)).toBe('second-key');
   });
 
+  const NOT_OF_A_HEADER = 'contains characters that an HTTP header cannot carry';
+
   it.each([
     ['empty', '', 'is empty'],
     ['blank', ' \n ', 'is empty'],
-    ['short', 'abcdefg\n', 'fewer than 8'],
-    ['of several lines', 'abcdefgh\nijklmnop', 'several lines'],
-    ['of several lines of the old Mac', 'abcdefgh\rijklmnop', 'several lines'],
-    ['with a NUL', 'abcdefgh\0ijkl', 'an HTTP header cannot carry'],
-    ['with a control character', 'abcdefgh\u0007ijkl', 'an HTTP header cannot carry'],
-    ['in another script', 'ключключключ', 'an HTTP header cannot carry'],
-    [
-      'binary',
-      Buffer.from([0xff, 0xfe, 0x80, 0x81, 0x82, 0x83, 0x84, 0x85]),
-      'an HTTP header cannot carry',
-    ],
-    ['huge', 'k'.repeat(100_000), 'too large'],
+    ['short', 'abcdefg\n', 'has fewer than 8 characters'],
+    ['of several lines', 'abcdefgh\nijklmnop', 'has several lines'],
+    ['of several lines of the old Mac', 'abcdefgh\rijklmnop', 'has several lines'],
+    ['with a NUL', 'abcdefgh\0ijkl', NOT_OF_A_HEADER],
+    ['with a control character', 'abcdefgh\u0007ijkl', NOT_OF_A_HEADER],
+    ['in another script', 'ключключключ', NOT_OF_A_HEADER],
+    ['binary', Buffer.from([0xff, 0xfe, 0x80, 0x81, 0x82, 0x83, 0x84, 0x85]), NOT_OF_A_HEADER],
+    ['huge', 'k'.repeat(100_000), 'is too large for a key'],
   ])(
     'rejects an invalid key file without showing its content in the error: %s',
-    async (_, content, wording) => {
+    async (_, content, fault) => {
       const file = await keyFile(content);
-      const { reason, message } = await failureOf(readKey({ file }, systemClock));
-      expect(reason).toBe('auth');
-      expect(message).toContain(file);
-      expect(message).toContain(wording);
-      expect(message.replace(file, '')).not.toContain('abcdefg');
+      expect(await failureOf(readKey({ file }, systemClock))).toMatchObject({
+        reason: 'auth',
+        message: `the key file ${file} ${fault}`,
+      });
     },
   );
 

@@ -124,7 +124,10 @@ describe('a listing', () => {
     const answer = await service.list('p', 'prompt', listOptions());
     expect(answer).toMatchObject({
       unchanged: false,
-      listing: { complete: true },
+      listing: {
+        complete: true,
+        records: new Map([['p1', { id: 'p1', status: 'FAILED', name: 'one' }]]),
+      },
       basis: { etag: '"v1"' },
     });
   });

@@ -70,6 +70,7 @@ describe.each(Object.entries(FIELDS))('an API key in the %s', (_, [max, keep]) =
         const kept = await keep(
           '~'.repeat(Math.max(0, max - before)) + written.repeat(3) + '~'.repeat(9000),
         );
+        expect(kept).toMatch(/~|\[redacted\]/);
         expect(hasPieceOf(kept, written)).toBe(false);
       }
     },

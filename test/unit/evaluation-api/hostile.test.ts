@@ -48,22 +48,26 @@ async function outcome(listener: RequestListener, options: Partial<TestClientOpt
 
 describe('a compressed body', () => {
   const codings = [
-    ['gzip', gzipSync],
-    ['x-gzip', gzipSync],
-    ['GZIP', gzipSync],
-    ['br', brotliCompressSync],
-    ['zstd', zstdCompressSync],
-    ['deflate', deflateSync],
-    ['deflate', deflateRawSync],
-    ['identity', (body: string) => Buffer.from(body)],
-    ['', (body: string) => Buffer.from(body)],
-    ['gzip, identity, br', (body: string) => brotliCompressSync(gzipSync(body))],
-    ['deflate, gzip', (body: string) => gzipSync(deflateRawSync(body))],
+    ['gzip', 'gzip', gzipSync],
+    ['x-gzip', 'x-gzip', gzipSync],
+    ['GZIP', 'GZIP', gzipSync],
+    ['br', 'br', brotliCompressSync],
+    ['zstd', 'zstd', zstdCompressSync],
+    ['deflate (zlib)', 'deflate', deflateSync],
+    ['deflate (raw)', 'deflate', deflateRawSync],
+    ['identity', 'identity', (body: string) => Buffer.from(body)],
+    ['""', '', (body: string) => Buffer.from(body)],
+    [
+      'gzip, identity, br',
+      'gzip, identity, br',
+      (body: string) => brotliCompressSync(gzipSync(body)),
+    ],
+    ['deflate, gzip', 'deflate, gzip', (body: string) => gzipSync(deflateRawSync(body))],
   ] as const;
 
   it.each(codings)(
     'with content encoding %s is decompressed, and its decompressed bytes are counted',
-    async (coding, compress) => {
+    async (_, coding, compress) => {
       const { end, events } = await outcome(
         answering(200, compress(BODY), { 'content-encoding': coding }),
       );
@@ -74,9 +78,9 @@ describe('a compressed body', () => {
 
   it.each(codings.slice(0, 7))(
     'with content encoding %s is decompressed when it arrives byte by byte',
-    async (coding, compress) => {
+    async (_, coding, compress) => {
       const body = compress('[{"id":"p1","status":"RUNNING"}]');
-      const { end } = await outcome((_, response) => {
+      const { end } = await outcome((__, response) => {
         response.writeHead(200, { 'content-encoding': coding });
         Readable.from(Array.from(body, (byte) => Buffer.of(byte))).pipe(response);
       });
@@ -86,7 +90,7 @@ describe('a compressed body', () => {
 
   it.each(codings.slice(0, 7))(
     'with content encoding %s is an invalid response when it is truncated',
-    async (coding, compress) => {
+    async (_, coding, compress) => {
       const body = compress(BODY);
       const headers = { 'content-encoding': coding };
       const { end, events } = await outcome(
@@ -104,8 +108,8 @@ describe('a compressed body', () => {
 
   it.each(codings.slice(0, 7))(
     'with content encoding %s is a network error when the connection closes early',
-    async (coding, compress) => {
-      const { end } = await outcome((_, response) => {
+    async (_, coding, compress) => {
+      const { end } = await outcome((__, response) => {
         const body = compress(BODY);
         response.writeHead(200, { 'content-encoding': coding, 'content-length': body.length });
         response.write(body.subarray(0, body.length >> 1), () => response.destroy());
@@ -158,14 +162,14 @@ describe('the response size limit', () => {
   });
 
   it.each([
-    ['gzip', gzipSync],
-    ['br', brotliCompressSync],
-    ['zstd', zstdCompressSync],
-    ['deflate', deflateSync],
-    ['deflate', deflateRawSync],
+    ['gzip', 'gzip', gzipSync],
+    ['br', 'br', brotliCompressSync],
+    ['zstd', 'zstd', zstdCompressSync],
+    ['deflate (zlib)', 'deflate', deflateSync],
+    ['deflate (raw)', 'deflate', deflateRawSync],
   ])(
     'rejects a %s body that decompresses to more, before all of it is decompressed',
-    async (coding, compress) => {
+    async (_, coding, compress) => {
       const bomb = compress(Buffer.alloc(64 * 1024 * 1024));
       const { end, events } = await outcome(answering(200, bomb, { 'content-encoding': coding }), {
         ...limit,
@@ -227,16 +231,18 @@ describe('the response size limit', () => {
     ]);
   });
 
-  it('keeps the reason of an error response whose body exceeds it', async () => {
-    const { end } = await outcome((_, response) => {
+  it('is at most 1 MiB for an error response, which keeps its reason if its body is larger', async () => {
+    const endless: RequestListener = (_, response) => {
       response.writeHead(500);
       const more = () => {
         while (!response.destroyed && response.write(Buffer.alloc(65_536))) continue;
       };
       response.on('drain', more);
       more();
-    });
+    };
+    const { end, events } = await outcome(endless, { maxResponseBytes: 64 * 1024 * 1024 });
     expect(end).toBe('server_error');
+    expect(ofType(events, 'api.request_finished')[0]?.bytes).toBeLessThan(2 * 1024 * 1024);
   });
 });
 

@@ -2,7 +2,10 @@ import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import { createItemScanner } from '../../../src/evaluation-api/listing/item-scanner.ts';
-import { createListingStream } from '../../../src/evaluation-api/listing/listing-stream.ts';
+import {
+  createListingStream,
+  type StreamOptions,
+} from '../../../src/evaluation-api/listing/listing-stream.ts';
 import type { ListingBasis } from '../../../src/monitor/ports/service.ts';
 import { createStepQueue, type StepQueue } from '../../../src/monitor/step-queue.ts';
 
@@ -12,16 +15,21 @@ const item = (index: number) => ({ id: `p${index}`, status: 'RUNNING', name: 'n'
 const body = Buffer.from(JSON.stringify(Array.from({ length: 3000 }, (_, index) => item(index))));
 const PIECE = 64 * 1024;
 
-function startStream(steps: StepQueue, scanner = startScan, rank = 0, previous?: ListingBasis) {
+function newBudget() {
+  return createRecordBudget(Infinity, systemClock).readListing();
+}
+
+function startStream(steps: StepQueue, options: Partial<StreamOptions> = {}) {
   return createListingStream({
     kind: 'prompt',
-    previous,
-    allowDifference: previous !== undefined,
+    previous: undefined,
+    allowDifference: options.previous !== undefined,
     secrets: { scrub: (text) => text, version: () => 0 },
-    startScan: scanner,
+    startScan,
     steps,
-    rank,
-    budget: createRecordBudget(Infinity, systemClock).readListing(),
+    rank: 0,
+    budget: newBudget(),
+    ...options,
   });
 }
 
@@ -52,14 +60,18 @@ it('a listing stream holds back its body while more than 512 KiB wait to be pars
   expect(answer).toMatchObject({ unchanged: false, size: 3000 });
 });
 
-it('a cancelled listing stream does not block another one on the same queue', async () => {
+it('a cancelled listing stream parses no more and does not block another one on the same queue', async () => {
   const queue = createStepQueue(1);
-  const cancelled = startStream(queue);
+  const budget = newBudget();
+  const cancelled = startStream(queue, { budget });
+  // Waits until one stretch has been parsed; another one is left.
   await cancelled.push(body.subarray(0, 10 * PIECE));
   cancelled.cancel();
+  const parsedBytes = budget.bytes();
   const stream = startStream(queue);
   for (let at = 0; at < body.length; at += PIECE) await stream.push(body.subarray(at, at + PIECE));
   expect(await stream.finish(undefined, signal)).toMatchObject({ size: 3000 });
+  expect(budget.bytes()).toBe(parsedBytes);
 });
 
 it('a listing stream returns the right vanished id when items are parsed in several steps', async () => {
@@ -77,7 +89,7 @@ it('a listing stream returns the right vanished id when items are parsed in seve
         .join()}]`,
     );
   const read = async (whole: Buffer, previous?: ListingBasis) => {
-    const stream = startStream(createStepQueue(256 * 1024), startScan, 0, previous);
+    const stream = startStream(createStepQueue(256 * 1024), { previous });
     for (let at = 0; at < whole.length; at += PIECE) {
       await stream.push(whole.subarray(at, at + PIECE));
     }
@@ -92,7 +104,7 @@ it('a listing stream returns the right vanished id when items are parsed in seve
 });
 
 it('a listing stream fails with the error of the whole body rather than that of an item', async () => {
-  const stream = startStream(createStepQueue(Infinity), createItemScanner(3));
+  const stream = startStream(createStepQueue(Infinity), { startScan: createItemScanner(3) });
   await stream.push(Buffer.from(`[01,"${'x'.repeat(300_000)}",2,${' '.repeat(64)}`));
   expect(() => stream.push(Buffer.from('3,4'.padEnd(64)))).toThrow('max_items');
 

@@ -159,7 +159,9 @@ it('all callers of a listing share one wait, which leaves no timer behind', asyn
   const budget = createRecordBudget(MIB, systemClock);
   const reading = budget.readListing();
   const stored = store(budget, 8 * MIB);
-  expect(reading.untilRoom()).toBe(reading.untilRoom());
+  const wait = reading.untilRoom();
+  expect(wait).toBeInstanceOf(Promise);
+  expect(reading.untilRoom()).toBe(wait);
   stored[Symbol.dispose]();
   expect(reading.untilRoom()).toBeUndefined();
   expect(vi.getTimerCount()).toBe(0);

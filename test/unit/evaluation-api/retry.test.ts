@@ -70,12 +70,15 @@ describe('withRetries', () => {
     expect(attempts).toBe(3);
   });
 
-  it('rejects with an error that is not an ApiError, even if it looks like a network error', async () => {
+  it('rejects at once with an error that is not an ApiError, even if it looks like a network error', async () => {
     const mistake = new TypeError('fetch failed');
+    let attempts = 0;
     const failing = withRetries(async () => {
+      attempts += 1;
       throw mistake;
     }, policy());
     await expect(failing).rejects.toBe(mistake);
+    expect(attempts).toBe(1);
   });
 
   it('rejects with the reason of the signal that aborts the wait', async () => {

@@ -15,14 +15,14 @@ function withFaults(text: string) {
   return simulate({ faults: parseFaults(text) });
 }
 
-/** Returns the raw response up to the end of the connection or `enough` characters. */
-async function raw(url: string, enough = Infinity): Promise<string> {
+/** Returns the raw response up to the end of the connection, or as soon as it matches `enough`. */
+async function raw(url: string, enough?: RegExp): Promise<string> {
   const { port } = new URL(url);
   const socket = connect(Number(port), '127.0.0.1');
   let received = '';
   socket.on('data', (chunk: Buffer) => {
     received += chunk.toString('latin1');
-    if (received.length >= enough) socket.destroy();
+    if (enough?.test(received)) socket.destroy();
   });
   socket.on('error', () => socket.destroy());
   socket.write(`GET ${PROMPTS} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${KEY}\r\n\r\n`);
@@ -152,13 +152,16 @@ describe('A slowness fault', () => {
     },
   );
 
-  it('of drip-headers=60 sends the headers in small pieces', async () => {
-    const { url } = await withFaults('drip-headers=60');
+  it.each([
+    ['drip-headers=60', 'headers', /^HTTP\/1\.1 /],
+    ['drip=60', 'body', /(?<=\r\n\r\n)\[/],
+  ])('of %s sends the %s in small pieces', async (text, _, start) => {
+    const { url } = await withFaults(text);
 
-    const received = await raw(url, 9);
+    const received = await raw(url, start);
 
-    expect(received.slice(0, 9)).toBe('HTTP/1.1 ');
-    expect(received.length).toBeLessThan(100);
+    expect(received).toMatch(start);
+    expect(received.slice(received.search(start)).length).toBeLessThan(100);
   });
 });
 
@@ -260,6 +263,15 @@ describe('An items fault', () => {
     const { get } = await withFaults('items=prototype-keys');
 
     expect((await get(PROMPTS)).body.toString()).toContain('"__proto__":{"id":"polluted"');
+  });
+
+  it('of odd-fields sends an item with fields of other types', async () => {
+    const { getJson } = await withFaults('items=odd-fields');
+
+    expect(await getJson(PROMPTS)).toMatchObject([
+      { name: 7, timestamp: null, owner: { team: ['x'] } },
+      ...Array.from({ length: 4 }, () => ({ name: expect.any(String) as unknown })),
+    ]);
   });
 
   it('leaves an empty listing unchanged', async () => {

@@ -5,18 +5,21 @@ import { describe, expect, it } from 'vitest';
 import { DATASETS, KEY, PROMPTS, simulate, stillWorld } from './simulation.ts';
 
 describe('A listing of prompts', () => {
-  it('has each prompt, with no fields other than those of a listing', async () => {
+  it('has each prompt, with all of its fields except llm, history and error_info', async () => {
     const { world, getJson } = await simulate();
-    const [prompt] = world.prompts('checkout-bot')?.values() ?? [];
+    const prompts = [...(world.prompts('checkout-bot')?.values() ?? [])];
 
     const items = await getJson(PROMPTS);
 
     expect(items).toHaveLength(5);
-    expect(items).toMatchObject([{ id: prompt?.id, status: prompt?.status }, {}, {}, {}, {}]);
-    const fields = ['id', 'name', 'timestamp', 'dataset', 'experiment', 'task_description'];
-    for (const item of items as object[]) {
-      expect([...fields, 'metric', 'status']).toEqual(expect.arrayContaining(Object.keys(item)));
-    }
+    expect(items).toEqual(
+      prompts.map((prompt) => ({
+        ...prompt,
+        llm: undefined,
+        history: undefined,
+        error_info: undefined,
+      })),
+    );
   });
 
   it('shows a status change at once', async () => {
@@ -207,7 +210,8 @@ describe('Compression', () => {
     const answer = await get(PROMPTS, { 'accept-encoding': 'gzip' });
 
     expect(answer.headers['content-encoding']).toBe('gzip');
-    expect(JSON.parse(gunzipSync(answer.body).toString())).toBeInstanceOf(Array);
+    const items: readonly object[] = JSON.parse(gunzipSync(answer.body).toString());
+    expect(items.map((item) => 'id' in item)).toEqual([false, true, true, true, true]);
   });
 
   it('is not applied when no known coding is accepted, or when it is switched off', async () => {
