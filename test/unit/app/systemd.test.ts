@@ -65,10 +65,15 @@ it('READY=1 is repeated until systemd-notify succeeds, also without a watchdog',
   expect(world.warnings).toHaveLength(1);
 });
 
-it('READY=1 is not repeated once the daemon stops', async () => {
+it.each([
+  ['while systemd-notify runs', 0],
+  ['during the pause before the repetition', 1],
+])('READY=1 is not repeated if the daemon stops %s', async (_, timers) => {
   using world = setUp();
   world.systemd.ready();
+  await vi.waitFor(() => expect(vi.getTimerCount()).toBe(timers), PATIENCE);
   world.systemd.stopping();
+  expect(vi.getTimerCount()).toBe(0);
   await world.called(2);
   await vi.advanceTimersByTimeAsync(10 * READY_AGAIN_MS);
   expect(world.calls()).toEqual(['READY=1', 'STOPPING=1']);

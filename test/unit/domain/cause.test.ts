@@ -290,12 +290,15 @@ describe('shape of a message', () => {
     expect(shapeOf(`it failed ${'😀'.repeat(200)}`)).not.toMatch(/\p{Cs}/u);
   });
 
-  it('reads the first and the last 4 KiB', () => {
+  it('reads the first and the last 4 KiB and nothing between', () => {
     const frames = '  File "a", line 1, in b\n    c\n'.repeat(10_000);
     expect(shapeOf(`Traceback (most recent call last):\n${frames}ValueError: bad`)).toBe(
       'ValueError: bad',
     );
     expect(shapeOf(`it broke\n${'x'.repeat(5000)}`)).toBe('it broke');
+    const start = '\n'.repeat(4096);
+    const end = 'the end'.padStart(4096, '\n');
+    expect(shapeOf(`${start}the middle${end}`)).toBe('the end');
   });
 
   it('is one line of at most 200 safe characters, whatever the message', () => {

@@ -61,13 +61,17 @@ describe('a record that was seen before', () => {
     expect(changes).toEqual({ baseline: false, records: [], transitions: [], gone: [] });
   });
 
-  it('keeps its time when only its raw status changes', () => {
-    const before = known({ status: 'UNKNOWN', statusRaw: 'QUEUED' });
+  it.each([
+    ['raw status', { statusRaw: 'QUEUED' }],
+    ['name', { name: 'old' }],
+    ['timestamp', { timestamp: '2025-11-21T10:00:00Z' }],
+  ])('keeps its time when only its %s changes', (_, old) => {
+    const now = { status: 'UNKNOWN', statusRaw: 'PAUSED' } as const;
 
-    const changes = detectChanges(before, listing({ a: 'UNKNOWN' }), options);
+    const changes = detectChanges(known({ ...now, ...old }), listing({ a: 'UNKNOWN' }), options);
 
     expect(changes.transitions).toEqual([]);
-    expect(changes.records).toMatchObject([{ statusRaw: 'PAUSED', since: 1000 }]);
+    expect(changes.records).toEqual([record(now)]);
   });
 
   it('has wasMissing in its transition if it was missing or gone before', () => {

@@ -112,7 +112,7 @@ it.each([
     'https://e.example/watch/projects/',
   ],
   ['page', '{page="?var-project="} 1 1790000000000', '?var-project='],
-])('the variable %s is extracted from the response of Prometheus', (variable, answer, value) => {
+])('the variable %s is extracted from the response %s of Prometheus', (variable, answer, value) => {
   const { regex = '' } = dashboard.templating.list.find(({ name }) => name === variable) ?? {};
   expect(new RegExp(regex.slice(1, -1)).exec(answer)?.[1]).toBe(value);
 });

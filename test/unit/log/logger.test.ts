@@ -111,12 +111,15 @@ describe('an error', () => {
     });
   });
 
-  it('is logged even if it is its own cause, and so is a deeply nested field', () => {
-    const { logger, lines } = setUp();
+  it('is logged with 4 causes even if it is its own cause, and a nested field to a depth of 8', () => {
+    const { logger, texts } = setUp();
     const error = new Error('round');
     error.cause = error;
     logger.error({ event: 'e', err: error, deep: nest(100) }, 'm');
-    expect(lines()).toHaveLength(1);
+    expect(texts[0]?.match(/"message":"round"/g)).toHaveLength(1 + 4);
+    expect(texts[0]).toContain(
+      `"deep":${'{"inner":'.repeat(8)}"[nested too deeply]"${'}'.repeat(8)},`,
+    );
   });
 
   it('is cut if its text is huge', () => {

@@ -25,11 +25,12 @@ function setUp(...ids: readonly string[]) {
   for (const id of ids) configure(id);
   const intervals = new Map<string, number>();
   let failure: Error | undefined;
+  let readsBefore = 0;
   const expectations = createExpectations({
     store: {
       durations: async (states, firstDay) => {
         asked.push(states.map(({ project, status }) => `${project} ${status}`));
-        if (failure !== undefined) throw failure;
+        if (failure !== undefined && asked.length > readsBefore) throw failure;
         return states.map(({ project, status }) => {
           const counts = stored.get(`${project} ${status}`) ?? [];
           return { project, status, counts: counts.filter(({ day }) => day >= firstDay) };
@@ -59,8 +60,10 @@ function setUp(...ids: readonly string[]) {
       const committed = { ...transition, heldMs: 1, transitionId: 1, kind: 'prompt' } as const;
       expectations.observe({ type: 'record.transition', project, transition: committed });
     },
-    fail: (error: Error | undefined) => {
+    /** Fails all reads but the first `after` ones. */
+    fail: (error: Error | undefined, after = 0) => {
       failure = error;
+      readsBefore = after;
     },
   };
 }
@@ -163,19 +166,25 @@ describe('expectations', () => {
     expect(expectations.of('q')?.PENDING.source).toBe('default');
   });
 
-  it('are read in batches of 10 statuses, all of them again after a failed first batch', async () => {
-    const { expectations, asked, fail } = setUp(
-      ...Array.from({ length: 12 }, (_, index) => `p${index}`),
-    );
-    fail(new StoreError('io', 'no disk'));
-    await expect(expectations.refresh()).rejects.toThrow('no disk');
-    expect(expectations.of('p0')).toBeUndefined();
-    fail(undefined);
-    asked.length = 0;
-    await expectations.refresh();
-    expect(asked.map(({ length }) => length)).toEqual([10, 10, 4]);
-    expect(expectations.of('p11')?.PENDING.source).toBe('default');
-  });
+  it.each([
+    ['first', 0, undefined, [10, 10, 4]],
+    ['second', 1, 'default', [10, 4]],
+  ])(
+    'are read in batches of 10 statuses, again from a failed %s batch on',
+    async (_, read, source, batches) => {
+      const { expectations, asked, fail } = setUp(
+        ...Array.from({ length: 12 }, (_project, index) => `p${index}`),
+      );
+      fail(new StoreError('io', 'no disk'), read);
+      await expect(expectations.refresh()).rejects.toThrow('no disk');
+      expect(expectations.of('p0')?.PENDING.source).toBe(source);
+      fail(undefined);
+      asked.length = 0;
+      await expectations.refresh();
+      expect(asked.map(({ length }) => length)).toEqual(batches);
+      expect(expectations.of('p11')?.PENDING.source).toBe('default');
+    },
+  );
 
   it('are read again in batches of 100 for statuses with too few durations', async () => {
     const ids = Array.from({ length: 60 }, (_, index) => `p${index}`);

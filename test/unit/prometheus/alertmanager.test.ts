@@ -125,9 +125,13 @@ describe.skipIf(alertmanager === '')('the inhibition rules', { timeout: 240_000 
       { alertname: 'EvalwatchAuthFailing', project: 'a', cause },
       { alertname: 'EvalwatchProjectPollFailing', project: 'b', cause },
       { alertname: 'EvalwatchDataStale', project: 'c', cause },
+      // Once its alert is suppressed, the earlier ones were considered too.
+      { alertname: 'EvalwatchDown', instance: 'x' },
+      { alertname: 'EvalwatchCrashLooping', instance: 'x' },
     ];
     await using manager = await alertmanagerWith(firing);
-    expect(await manager.suppressed()).toEqual([]);
+    await expect.poll(() => manager.suppressed(), PATIENCE).not.toEqual([]);
+    expect(await manager.suppressed()).toEqual(['EvalwatchCrashLooping x']);
   });
 
   it('suppress only the other alerts of the same instance while EvalwatchDown fires', async () => {

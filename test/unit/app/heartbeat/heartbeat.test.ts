@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import type { Engine } from '../../../../src/app/engine.ts';
 import { createHeartbeat } from '../../../../src/app/heartbeat/heartbeat.ts';
+import { version } from '../../../../src/app/version.ts';
 import type { HeartbeatUrl } from '../../../../src/config/config.ts';
 import type { FinishedPoll, MonitorEvent, Observer } from '../../../../src/monitor/events.ts';
 import { PATIENCE } from '../../../support/evalwatch.ts';
@@ -30,6 +31,10 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
   const answers: number[] = [];
   let usual = 200;
   const server = createServer((request, response: ServerResponse) => {
+    if (request.url === '/later') {
+      response.end();
+      return;
+    }
     requests.push({ path: request.url, headers: request.headers });
     const status = answers.shift() ?? usual;
     response.writeHead(status, status === 302 ? { location: `/elsewhere/${SECRET}` } : {});
@@ -67,6 +72,11 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
         await nextMinute();
         expect(requests.length).toBeGreaterThanOrEqual(count);
       }, PATIENCE),
+    /** Returns the requests so far once a later one has arrived, so that none is under way. */
+    received: async () => {
+      await fetch(`http://127.0.0.1:${port}/later`);
+      return requests;
+    },
     sent: (count: number) => vi.waitFor(() => expect(requests).toHaveLength(count), PATIENCE),
     emit: (event: Partial<MonitorEvent>) => {
       for (const observe of observers) observe(event as MonitorEvent);
@@ -91,13 +101,17 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
 it('a heartbeat is sent every minute, with the headers connection, host and user-agent only', async () => {
   await using world = await setUp();
   await vi.advanceTimersByTimeAsync(MINUTE - 1);
-  expect(world.requests).toEqual([]);
+  expect(await world.received()).toEqual([]);
   await vi.advanceTimersByTimeAsync(1);
   await world.sent(1);
   await world.minutesUntil(2);
   const [{ path, headers } = { path: '', headers: {} }] = world.requests;
   expect(path).toBe(`/ping/${SECRET}?from=evalwatch`);
-  expect(Object.keys(headers).toSorted()).toEqual(['connection', 'host', 'user-agent']);
+  expect(headers).toEqual({
+    connection: 'keep-alive',
+    host: new URL(world.url).host,
+    'user-agent': `evalwatch/${version}`,
+  });
   expect(world.lines).toEqual([]);
 });
 
@@ -115,7 +129,7 @@ it.each([
       await world.nextMinute();
     }
     expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason }]);
-    expect(world.requests).toEqual([]);
+    expect(await world.received()).toEqual([]);
     await world.nextMinute();
     await world.sent(1);
   },
@@ -127,7 +141,7 @@ it('no heartbeat is sent in a minute with a poll that could not be stored', asyn
   world.heartbeat.watch({ dueAt: 0, nextAt: undefined }, poll);
   await world.nextMinute();
   expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason: 'store' }]);
-  expect(world.requests).toEqual([]);
+  expect(await world.received()).toEqual([]);
 });
 
 it('no heartbeat is sent while the worker has no lease', async () => {
@@ -135,6 +149,7 @@ it('no heartbeat is sent while the worker has no lease', async () => {
   await using world = await setUp({ isConnected: () => isConnected });
   await world.nextMinute();
   expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason: 'lease_lost' }]);
+  expect(await world.received()).toEqual([]);
   isConnected = true;
   await world.nextMinute();
   await world.sent(1);
@@ -212,5 +227,12 @@ it('no heartbeat is sent without a URL, and none once the daemon is stopping', a
   world.configure({ url: world.url });
   world.shutdown();
   await world.nextMinute();
-  expect([world.requests, world.lines]).toEqual([[], []]);
+  expect([await world.received(), world.lines]).toEqual([[], []]);
+});
+
+it('a stopped heartbeat leaves no timer', async () => {
+  await using world = await setUp();
+  expect(vi.getTimerCount()).toBe(1);
+  world.heartbeat.stop();
+  expect(vi.getTimerCount()).toBe(0);
 });

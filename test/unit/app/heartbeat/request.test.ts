@@ -52,9 +52,12 @@ it('a heartbeat trusts the certificates of ca_file', async () => {
   expect(monitor.paths).toEqual(['/5ecret']);
 });
 
-it.each([undefined, other.cert])(
-  'a heartbeat rejects a certificate of an unknown authority, without naming the URL',
-  async (authorities) => {
+it.each([
+  ['no ca_file', undefined],
+  ['the ca_file of another authority', other.cert],
+])(
+  'a heartbeat with %s rejects a certificate of an unknown authority, without naming the URL',
+  async (_, authorities) => {
     await using monitor = await startMonitor();
     const error = await failureOf(monitor.url, authorities);
     expect(error).toMatchObject({ reason: 'tls' });

@@ -158,7 +158,7 @@ describe('the store check', () => {
     ['UPDATE transition_total SET count = -1', impossible('total of listing 1: count')],
     ["UPDATE failure SET reason = 'x'", impossible('failure 2: reason')],
     ['UPDATE sqlite_sequence SET seq = 9223372036854775807', impossible('numbers of transition')],
-  ])('reports the damage done by %s', async (sql, finding) => {
+  ])('reports the damage done by %s: %s', async (sql, finding) => {
     damage(sql);
     const found = await broken();
     expect(found.filter((each) => each.startsWith(finding))).not.toEqual([]);

@@ -2,7 +2,7 @@ import { chmod, cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
-import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
+import { openReadable, openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
 import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { startChild } from './child.ts';
@@ -105,11 +105,11 @@ describe('a reader', () => {
     expect(await readdir(directory.path)).toEqual(before);
   });
 
-  it('has no commitPoll method', async () => {
+  it('reads through a connection that rejects writes', async () => {
     await (await open()).close();
-    const reader = await openReader({ path });
-    expect(Object.keys(reader)).not.toContain('commitPoll');
-    await reader.close();
+    const { db, close } = await openReadable(path);
+    expect(() => db.exec('DELETE FROM project')).toThrow('attempt to write a readonly database');
+    close();
   });
 
   it.each([

@@ -150,12 +150,13 @@ describe('a store with an unmodified schema', () => {
   });
 });
 
-it('a connection distrusts the schema, checks cell sizes and rejects writes to the schema', async () => {
+it('a connection distrusts the schema, checks cell sizes, keeps its log and rejects writes to the schema', async () => {
   await writeHistory(path);
   const { connect } = await import('../../../../src/store/sqlite/connection.ts');
   const db = connect(path, { readonly: false, busyTimeoutMs: 0 });
   expect(db.pragma('trusted_schema', { simple: true })).toBe(0);
   expect(db.pragma('cell_size_check', { simple: true })).toBe(1);
+  expect(db.pragma('journal_mode = OFF', { simple: true })).toBe('wal');
   db.pragma('writable_schema = ON');
   expect(() => db.exec('DELETE FROM sqlite_schema')).toThrow('may not be modified');
   db.close();

@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import crypto from 'node:crypto';
+import { readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { writeWhole } from '../../../../src/store/sqlite/file/whole-file.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { startChild } from './child.ts';
@@ -34,14 +36,24 @@ describe('writeWhole', () => {
   });
 
   it('writes neither to a leftover draft nor through a planted symlink', async () => {
-    const [left, planted] = [`${target}.partial-${process.pid}`, `${target}.partial-1`];
-    await writeFile(left, 'left behind');
-    await writeFile(join(directory.path, 'victim'), 'precious');
-    await symlink('victim', planted);
-    await writeWhole(target, false, ({ file }) => file.appendFile('new'));
-    expect(await readFile(target, 'utf8')).toBe('new');
-    expect(await readFile(left, 'utf8')).toBe('left behind');
-    expect(await readFile(planted, 'utf8')).toBe('precious');
+    const draft = `${target}.partial-0123456789ab`;
+    const random = vi.spyOn(crypto, 'randomBytes');
+    random.mockImplementation(() => Buffer.from('0123456789ab', 'hex'));
+    syncBuiltinESMExports();
+    const write = () => writeWhole(target, false, ({ file }) => file.appendFile('new'));
+    try {
+      await writeFile(draft, 'left behind');
+      await expect(write()).rejects.toThrow('EEXIST');
+      expect(await readFile(draft, 'utf8')).toBe('left behind');
+      await rename(draft, join(directory.path, 'victim'));
+      await symlink('victim', draft);
+      await expect(write()).rejects.toThrow('EEXIST');
+      expect(await readFile(draft, 'utf8')).toBe('left behind');
+      expect(await names()).toEqual(['file.partial-0123456789ab', 'victim']);
+    } finally {
+      random.mockRestore();
+      syncBuiltinESMExports();
+    }
   });
 
   it('leaves no draft and keeps an existing file if writing fails', async () => {
