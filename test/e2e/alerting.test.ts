@@ -11,11 +11,11 @@ const alertmanager = debianTool(
   'prometheus-alertmanager',
   'alertmanager',
 );
-/** Their prompts fail one by one; each failure is paged once. */
-const MEASURED = Array.from({ length: 10 }, (_, index) => `measured-${index}`);
+/** Their prompts fail one by one. */
+const FAILING = Array.from({ length: 10 }, (_, index) => `failing-${index}`);
 /** An error_id of a hostile service. */
 const HOSTILE = '1. First run {{ query "up" }}\n<!channel> $(curl evil)';
-const PROJECTS = ['checkout-bot', 'search-ranking', 'key-incident', 'support-triage', ...MEASURED];
+const PROJECTS = ['checkout-bot', 'search-ranking', 'key-incident', 'support-triage', ...FAILING];
 
 // In CI a missing program fails the tests instead of skipping them.
 const runs = (prometheus && alertmanager) !== undefined || process.env['CI'] === 'true';
@@ -50,6 +50,18 @@ describe.runIf(runs)('alert notifications', { timeout: 300_000 }, () => {
     await expect
       .poll(() => stack.description('EvalwatchPromptFailed', 'checkout-bot'), PATIENCE)
       .toContain(': OUTPUT_PARSE_ERROR 1. ');
+  });
+
+  it('arrive for each of 10 failures, with polls, scrapes and rules every second', async () => {
+    const pages = await Promise.all(
+      FAILING.map(async (project, index) => {
+        // Spreads the failures over the second.
+        await sleep(index * 430);
+        stack.failPrompt(project);
+        return await stack.webhook.page('firing', 'EvalwatchPromptFailed', { project });
+      }),
+    );
+    expect(pages.map(({ receiver }) => receiver)).toEqual(FAILING.map(() => 'warning'));
   });
 
   it('of a revoked API key name the project, and resolve when the key is restored', async () => {
@@ -109,20 +121,15 @@ describe.runIf(runs)('alert notifications', { timeout: 300_000 }, () => {
       .toContain(`; 1 failed within the last 15 minutes: ${shown} 1. `);
   });
 
-  it('arrive once for each of 10 failures, with polls, scrapes and rules every second', async () => {
-    await Promise.all(
-      MEASURED.map(async (project, index) => {
-        // Spreads the failures over the second.
-        await sleep(index * 430);
-        stack.failPrompt(project);
-        await stack.webhook.page('firing', 'EvalwatchPromptFailed', { project });
-      }),
-    );
-    // Once each: people who are paged twice for one failure stop reading.
+  // Runs last, so that it sees late duplicates of all tests above.
+  it('of failed prompts arrive only once, also when the daemon restarts', () => {
+    // People who are paged twice for one failure stop reading.
     const projects = stack.webhook.pages
-      .filter(({ labels }) => labels['alertname'] === 'EvalwatchPromptFailed')
-      .map(({ labels }) => labels['project'] ?? '')
-      .filter((project) => MEASURED.includes(project));
-    expect(projects.toSorted()).toEqual(MEASURED);
+      .filter(
+        ({ status, labels }) =>
+          `${status} ${labels['alertname']}` === 'firing EvalwatchPromptFailed',
+      )
+      .map(({ labels }) => labels['project'] ?? '');
+    expect(projects.toSorted()).toEqual(['checkout-bot', ...FAILING, 'support-triage']);
   });
 });

@@ -99,7 +99,8 @@ export function describeTogether(h: Harness): void {
       const look = async () => seen.add((await h.listing('p')).counts.get('RUNNING') ?? 0);
       while (!commit.isDone) await look();
       await look();
-      expect([...seen]).toEqual([0, MANY]);
+      // A slow first read comes after the commit.
+      expect([...seen].filter((count) => count !== 0)).toEqual([MANY]);
     });
 
     it('does not block reads during its commit', async () => {

@@ -28,6 +28,8 @@ const TO_VERSION_1 = `
   ALTER TABLE evalwatch.project DROP COLUMN steady_since;
   UPDATE evalwatch.schema_version SET version = 1`;
 const INDEX = `SELECT indexdef FROM pg_indexes WHERE indexname = 'transition_failed'`;
+/** A dropped index has another id than a new one, and a rebuilt one another file. */
+const INDEX_ITSELF = `SELECT oid, pg_relation_filenode(oid) AS file FROM pg_class WHERE relname = 'transition_failed'`;
 const VERSION = 'SELECT version FROM evalwatch.schema_version';
 
 describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL store', () => {
@@ -140,18 +142,19 @@ describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL s
     await database.close();
   });
 
-  it('accepts an index that was created before with the statement in docs/scaling.md', async () => {
+  it('keeps an index that was created before with the statement in docs/scaling.md', async () => {
     const { url, name, index } = await makeOld();
     const text = await readFile(new URL('../../../docs/scaling.md', import.meta.url), 'utf8');
     const statement = /^CREATE INDEX CONCURRENTLY [^;]+;$/m.exec(text)?.[0];
     await server.query(name, statement ?? 'the page has no such statement');
     expect(await server.query(name, INDEX)).toEqual([index]);
+    const before = await server.query(name, INDEX_ITSELF);
     await using worker = await open(url);
 
     await worker.migrate();
 
     expect(await server.query(name, VERSION)).toEqual([{ version: 5 }]);
-    expect(await server.query(name, INDEX)).toEqual([index]);
+    expect(await server.query(name, INDEX_ITSELF)).toEqual(before);
   });
 
   it('ends if its worker is aborted, and is completed by the next worker', async () => {

@@ -198,8 +198,9 @@ describe('the event stream', () => {
       await store.prune({ before: clock.now() + 1, firstDay: 0 });
       const { events } = await open('?after=t0.f0');
       expect(await take(events, 1)).toMatchObject([{ type: 'reset', lastEventId: 't1.f0' }]);
-      const { ids } = await open('', 't1.f0');
-      expect(ids).toEqual([]);
+      const next = events.next();
+      await poll('p', { a: 'RUNNING', b: 'RUNNING' });
+      expect(await next).toMatchObject({ value: { type: 'transition', lastEventId: 't2.f0' } });
     });
 
     it.each(['t9.f0', 't0.f9', 't999999999999999.f0'])(
@@ -378,7 +379,11 @@ describe('the event stream', () => {
   it('sends new events at once while other clients catch up', async () => {
     const { content } = await startApi();
     const { store, end } = storeOfFailures(2000, 8000);
-    const feed = createEventFeed(store, systemClock);
+    const catchingUp = vi.fn<typeof store.events>(() => new Promise(() => {}));
+    // A read of a client that catches up never ends, so nobody behind it gets a turn.
+    const events: typeof store.events = (after, limit) =>
+      limit > 0 && after.settlement === 0 ? catchingUp(after, limit) : store.events(after, limit);
+    const feed = createEventFeed({ events }, systemClock);
     const api = createApi({ ...content, feed });
     const { body } = await api.request('/events');
     const live = readEvents(body);
@@ -386,21 +391,14 @@ describe('the event stream', () => {
     const behind = await Promise.all(
       Array.from({ length: 20 }, async () => await api.request('/events?after=t0.f0')),
     );
-    let pieces = 0;
-    const readers = behind.map((answer) => {
-      const reader = (answer.body ?? new ReadableStream<Uint8Array>()).getReader();
-      void (async () => {
-        while (!(await reader.read()).done) pieces += 1;
-      })();
-      return reader;
-    });
-    await vi.waitFor(() => expect(pieces).toBeGreaterThan(30), PATIENCE);
+    const readers = behind.map((answer) => (answer.body ?? new ReadableStream()).getReader());
+    for (const reader of readers) void reader.read().then(() => reader.read());
+    await vi.waitFor(() => expect(catchingUp).toHaveBeenCalled(), PATIENCE);
 
     end.settlement += 1;
     feed.observe({ type: 'store.committed', durationMs: 1 });
 
     expect(await first).toMatchObject({ value: { type: 'failure', lastEventId: 't100.f2001' } });
-    expect(pieces).toBeLessThan(20 * 500);
     await Promise.all(readers.map((reader) => reader.cancel()));
   });
 });
