@@ -17,7 +17,7 @@ const OPEN = fileURLToPath(new URL('upgrade/open.ts', import.meta.url));
 const CALLS = ['pwrite64', 'fsync', 'ftruncate', 'unlink'] as const;
 const SHORT_KILLS = 2;
 
-/** Migration. No shipped one updates rows, copies a table or drops an index. */
+/** Made-up migration that updates rows, copies a table and drops an index, which no shipped one does. */
 const MADE_UP = `
 ALTER TABLE transition ADD COLUMN note TEXT;
 UPDATE transition SET note = from_status || ' to ' || to_status;

@@ -44,7 +44,7 @@ const every = Number(values.every);
 const seconds = Number(values.seconds);
 /** Long enough for PostgreSQL to count the rows of new tables, which it does once a minute. */
 const warmUp = Number(values['warm-up'] ?? Math.max(2 * every, 90));
-/** Whether a poll may lag 1 s instead of 100 ms. If not huge, its cost has bounds. */
+/** Whether 99 % of the polls must begin within 1 s, not 100 ms. Costs have bounds only if this is true and isHuge is false. */
 const isLarge = projects >= 10_000;
 const isHuge = projects >= 100_000;
 /** Polls per second by the schedules, without 0.5 % for the start and the end of the measured time. */

@@ -17,7 +17,8 @@ export interface Verdict {
  * - A due time comes twice only if the clock is set back by a period or more.
  * - Without a setback each tick starts or counts as missed; with one, none is missed.
  * - A period has at most one extra start.
- * - A pause lasts at most the stop, a period, the time to notice, and a setback of less than a period.
+ * - The time between two starts is at most the sum of the stops, a period, the time to notice, and the largest setback if
+ *   that is less than a period.
  */
 export function judgeRhythm(
   { name, steps, start }: Scenario,

@@ -27,8 +27,8 @@ export interface Growth {
 }
 
 /**
- * Gives ever longer texts to a function. Measures CPU time of this thread, and anew if a ratio is too large, so that a slow
- * or busy machine changes nothing.
+ * Gives ever longer texts to a function. Measures CPU time of this thread, and repeats a measurement whose ratio is too
+ * large, so that a slow or busy machine changes nothing.
  * @throws {Error} if twice the text takes more than 2.5 times as long, twice in a row: a single step is another method,
  * which costs more for each character, but is no growth
  */

@@ -67,9 +67,9 @@ export interface ReadLease {
 
 /** Probabilities of faults of the disk or the database, for each request. */
 export interface StoreWeather {
-  /** The request fails and is not executed. A database also loses statements and answers, each half as often. */
+  /** The request fails and is not executed. A database also loses the statement or its answer, each half as often. */
   readonly fails: number;
-  /** It takes up to seconds. A statement to a database is also held up for up to 90 s, as often. */
+  /** The request takes up to 6 s. A statement to a database is also held up for up to 90 s, with the same probability. */
   readonly slow: number;
 }
 

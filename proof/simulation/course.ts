@@ -44,6 +44,7 @@ export function createCourse({ scenario, ...facts }: CourseOptions): Course {
   const acts: Record<string, number> = {};
   let isCalm = false;
   let disturbedAt = 0;
+  /** Work that `later` has put off and that has not run yet. */
   const put = new Set<() => void>();
 
   function fault(text: string): void {

@@ -15,8 +15,9 @@ const RENEWED_WITHIN_MS = 150 * SECOND;
  * the database's clock does. A lease that a standby brings back, or that is read late, holds until it ends by that clock.
  */
 export interface DeadLeases {
+  /** Records the leases of all workers, as a process has read them. */
   read(reader: string, leases: readonly ReadLease[]): void;
-  /** Returns when such a lease was last read that holds, and that no process is overdue to delete. */
+  /** Returns when a process last read such a lease that holds and that no process is overdue to delete. */
   heldAt(): number;
 }
 

@@ -27,7 +27,8 @@ export interface Endings {
   dieSometimes(own: Life, probability?: number): void;
   /**
    * Sometimes kills a worker after a renewal that nobody else has read, and sets the database's clock back so far that the
-   * lease is too long to hold, but would again half an hour later. Its host rests meanwhile: others should get its projects.
+   * lease is longer than any lease can be and does not hold. Half an hour later it would hold again. Its host rests
+   * meanwhile: others should get its projects.
    */
   dieAtRenewalSometimes(own: Life): void;
   /** Stops the process in good order, and starts another one unless the run ends. */

@@ -22,7 +22,7 @@ export interface Life extends Reloading {
   readonly startedAt: number;
   stop?: Process['stop'];
   reload?: Process['reload'];
-  /** Time since when it runs undisturbed; Infinity during a pause, undefined while it starts or stops. */
+  /** Virtual time at which it began to run undisturbed; Infinity during a pause, undefined while it starts or stops. */
   steadySince: number | undefined;
   pausedAt: number;
   resumedAt: number;

@@ -31,6 +31,7 @@ export interface Kernel {
    * decide which ends first. `work` must not call `real`: it would wait for itself.
    */
   real<Result>(work: () => Promise<Result>): Promise<Result>;
+  /** Adds a line to the trace. */
   note(text: string): void;
   /** Ends `runUntil` after this event. */
   stop(): void;

@@ -18,7 +18,7 @@ export interface Reloading {
   readonly host: { readonly name: string };
   /** Configuration in force, or in force once the process has started. */
   config: Config;
-  /** Time since when it is in force. */
+  /** Virtual time at which it came into force. */
   configuredAt: number;
   /** Undefined until the process has started. */
   readonly reload?: (next: Config) => Promise<ReloadResult>;
@@ -54,6 +54,7 @@ export interface RolloutsOptions {
   readonly pick: () => number;
   readonly whole: Config;
   readonly addresses: readonly string[];
+  /** Returns the processes that live. */
   readonly processes: () => readonly Reloading[];
   /** Whether a process lives and neither stands still nor stops. */
   readonly isRunning: (process: Reloading) => boolean;
@@ -69,6 +70,7 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
   const { fault, onError } = options;
   let wanted = whole;
   let isOver = false;
+  /** Last configuration of each host, by name. */
   const lastOf = new Map<string, Config>();
   /** Processes that reload during their next request. */
   const meeting = new Set<Reloading>();

@@ -27,7 +27,7 @@ const SUDDEN_PAUSE_AT_DETAIL = 0.05;
 const SUDDEN_PAUSE_AT_END = 0.05;
 /** Probability that a process dies while the postponement of a failure is held up. */
 const DEATH_AT_POSTPONEMENT = 0.5;
-/** Probability that a process is stopped soon after such a request, or after a failed request for places. */
+/** Probability that a process is stopped soon after a request for failure details, or a failed request for places. */
 const STOP_AT_DETAIL = 0.02;
 const STOP_AT_PLACES = 0.05;
 /** The same after a single write that the disk refused: the stop finds a disk that takes everything. */

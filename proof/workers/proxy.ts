@@ -29,8 +29,8 @@ export interface Proxy extends AsyncDisposable {
 }
 
 /**
- * Whether a late commit of it would leave a trace: another worker will have recorded the same move by then. A commit with
- * new records would fail for these alone.
+ * Whether these bytes hold a statement of this kind whose late execution would show. For a commit: another worker has
+ * recorded the same move by then. A commit with new records would be refused because of them.
  */
 function isTelling(bytes: Buffer, kind: Kind): boolean {
   if (STATEMENTS[kind].every((text) => !bytes.includes(text))) return false;

@@ -9,7 +9,7 @@ import { PATIENCE } from './server.ts';
 interface Page {
   /** Time of arrival, monotonic ms. */
   readonly at: number;
-  /** Name in Alertmanager's configuration: critical, search-chat. */
+  /** Name in Alertmanager's configuration, such as critical or search-chat. */
   readonly receiver: string;
   readonly status: 'firing' | 'resolved';
   readonly labels: Readonly<Record<string, string>>;

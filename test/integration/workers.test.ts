@@ -49,7 +49,7 @@ async function setUp(server: PostgresServer, lease = '5s') {
     place,
     query: (text: string) => server.query(name, text),
     start: async () => held.use(await startHere(place)),
-    /** Starts a worker that a signal stops. */
+    /** Starts a worker as a process of its own, which a test can stop by a signal. */
     startProcess: () => held.use(startDaemon(place)),
     holdPrompts: (until: Promise<void> | undefined) => {
       gate = until;

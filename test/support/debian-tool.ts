@@ -4,7 +4,7 @@ import { delimiter, isAbsolute, join } from 'node:path';
 
 /**
  * Returns the path of the first of these programs on the PATH or at an absolute path. If there is none, it installs the
- * Debian package. If that is not possible, it is undefined, and tests that need the program are skipped.
+ * Debian package. If that is not possible, it returns undefined, and tests that need the program are skipped.
  */
 export function debianTool(packageName: string, ...names: readonly string[]): string | undefined {
   return find(names) ?? (installDebianPackages(packageName) ? find(names) : undefined);

@@ -4,6 +4,7 @@ import { resultLabels, type LabelsOf } from './promql.ts';
 
 /** Labels that Prometheus adds to every scraped series. */
 const TARGET = ['job', 'instance'];
+/** Labels of the series ALERTS and ALERTS_FOR_STATE. */
 const ALERT = [
   'alertname',
   'severity',

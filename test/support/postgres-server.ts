@@ -19,7 +19,7 @@ let found: { readonly programs: string | undefined } | undefined;
 
 /**
  * Returns the directory of `initdb` and `postgres`. The first call installs them from Debian if they are missing. If that is
- * not possible, it is undefined, and tests that need them are skipped.
+ * not possible, it returns undefined, and tests that need them are skipped.
  */
 export function postgresPrograms(): string | undefined {
   found ??= {

@@ -35,7 +35,7 @@ export interface Failovers {
   sendingClaim(worker: string): boolean;
   /** Called before a claim of a worker is executed. Returns the function to call with the claimed projects. */
   claiming(worker: string): ((claimed: readonly string[]) => void) | undefined;
-  /** Called when the last process that has not followed a change of the configuration begins or has ended its reload. */
+  /** Called when the last process to follow a change of the configuration begins its reload, and when it has ended it. */
   reloading(state: 'begins' | 'ends'): void;
   /** Drops the standby if it would take over only at a claim or a commit, and plans no other one. */
   end(): void;

@@ -85,7 +85,7 @@ export function describeLongRetention(h: Harness): void {
     it('deletes more rows than fit into one transaction while other polls are committed', async () => {
       const statuses = (status: string) =>
         Object.fromEntries(Array.from({ length: 5001 }, (_, index) => [`x${index}`, status]));
-      // The deletion takes more transactions than the calls below take turns.
+      // So many rows that the deletion is still under way after the calls below.
       for (const status of ['PENDING', 'RUNNING', 'COMPLETED', 'PENDING', 'RUNNING', 'COMPLETED']) {
         await h.see('p', statuses(status), 1000);
       }

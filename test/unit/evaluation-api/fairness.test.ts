@@ -85,8 +85,8 @@ describe('the request limits', () => {
   });
 
   it('allow at most maxRequestsPerSecond listings and details together in any second', async () => {
-    // On a busy machine requests arrive late and closer to each other, so this measures departures. A pause between a
-    // decision and its departure does not count either: time stands still within a turn of the event loop.
+    // On a busy machine requests arrive late and closer to each other, so this measures departures. A pause between the
+    // decision to send a request and its departure does not count either: time stands still within a turn of the event loop.
     let now = performance.now();
     const turns = setInterval(() => {
       now = performance.now();

@@ -75,7 +75,7 @@ describe.each([
     expect(workflow.on).not.toHaveProperty('pull_request_target');
     const secrets = [...text.matchAll(/secrets\.(\w+)/g)].map(([, secret]) => secret);
     expect(secrets.filter((secret) => secret !== 'GITHUB_TOKEN')).toEqual([]);
-    // A script would run the text that replaces an expression in it.
+    // GitHub replaces an expression in a script by a text, which the script would then run.
     expect(commands.filter((line) => line.includes('${{'))).toEqual([]);
     const checkouts = steps.filter(({ uses }) => uses?.startsWith('actions/checkout@'));
     for (const checkout of checkouts) {
