@@ -171,7 +171,7 @@ function positiveNumber(text: string): number {
 function fileName(text: string): string {
   if (!text.startsWith('-')) return text;
   throw new InvalidArgumentError(
-    'It must be a file: write ./ before a name that begins with a dash.',
+    'It must be a file name: write ./ before one that begins with a dash.',
   );
 }
 

@@ -6,7 +6,7 @@ const ALLOWED = new Set(['MIT', 'ISC', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clau
  * with AND is refused, for a person to review.
  */
 export function isAllowed(license: string): boolean {
-  if (license.includes(' AND ')) return false;
+  if (/\bAND\b/i.test(license)) return false;
   const choices = license.replaceAll(/[()]/g, '').split(' OR ');
   return choices.some((choice) => ALLOWED.has(choice.trim()));
 }

@@ -227,8 +227,8 @@ function judgeLines({ ends, daemon }: Observed): readonly string[] {
     if (allowed.includes('ok')) return [];
     const line = lines.find(({ project }) => project === of);
     if (line === undefined) return [`${of}: no line`];
-    const isSilent = /^redirect( \d|, (?!empty))/.test(of) && line['location'] === undefined;
-    return isSilent ? [`${of}: no location`] : [];
+    const mustShow = line['reason'] === 'redirect' && /^redirect( \d|, (?!empty))/.test(of);
+    return mustShow && line['location'] === undefined ? [`${of}: no location`] : [];
   });
 }
 

@@ -318,13 +318,14 @@ describe('a reload', UNHURRIED, () => {
       await place.configure({
         projects: round % 2 === 0 ? BOTH : [{ id: 'alpha', datasets: true }],
       });
-      // The schedule alone may poll in none of the rounds.
-      const [answer] = await Promise.all(
-        ['reload', 'poll?project=alpha'].map((path) =>
-          fetch(`${url}/-/${path}`, { method: 'POST' }),
-        ),
+      const post = (path: string) => fetch(`${url}/-/${path}`, { method: 'POST' });
+      // By the schedule alone, a round may have no poll.
+      const polled = vi.waitFor(
+        async () => expect((await post('poll?project=alpha')).status).toBe(200),
+        PATIENCE,
       );
-      expect(answer?.status).toBe(200);
+      const [answer] = await Promise.all([post('reload'), polled]);
+      expect(answer.status).toBe(200);
     }
     service.set({ p: 'FAILED' });
     await daemon.line('prompt.transition', { prompt_id: 'p', to: 'FAILED' });

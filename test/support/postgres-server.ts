@@ -18,8 +18,8 @@ export const USER = 'evalwatch_owner';
 let found: { readonly programs: string | undefined } | undefined;
 
 /**
- * Returns the directory of `initdb` and `postgres`. The first call installs them from Debian if they are missing. If that is
- * not possible, it returns undefined, and tests that need them are skipped.
+ * Returns the directory of `initdb` and `postgres`; undefined if there is none, and tests that need them are skipped. The
+ * first call installs them from Debian if they are missing and that is possible.
  */
 export function postgresPrograms(): string | undefined {
   found ??= {

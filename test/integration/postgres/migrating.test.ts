@@ -28,7 +28,7 @@ const TO_VERSION_1 = `
   ALTER TABLE evalwatch.project DROP COLUMN steady_since;
   UPDATE evalwatch.schema_version SET version = 1`;
 const INDEX = `SELECT indexdef FROM pg_indexes WHERE indexname = 'transition_failed'`;
-/** A dropped index has another id than a new one, and a rebuilt one another file. */
+/** An index that was dropped and created again has another oid; a rebuilt one has another file. */
 const INDEX_ITSELF = `SELECT oid, pg_relation_filenode(oid) AS file FROM pg_class WHERE relname = 'transition_failed'`;
 const VERSION = 'SELECT version FROM evalwatch.schema_version';
 

@@ -97,8 +97,11 @@ describe('base URL parsing', () => {
     'https://',
     'https:evaluation.example.com',
     'https:\\\\evaluation.example.com',
+    ' https://evaluation.example.com',
+    'https://evaluation.example.com/\n',
+    'https://evaluation.example.com:99999',
+    'https://[::1',
     ' https://:5ecret@evaluation.example.com',
-    'https://:5ecret@evaluation.example.com/\n',
     'https://:5ecret@evaluation.example.com:99999',
     'https://:5ecret@[::1',
     'https://:5ecret@evaluation.example.com',
@@ -140,6 +143,7 @@ describe('proxy URL parsing', () => {
   });
 
   it.each([
+    'proxy.example.com:3128',
     'user:5ecret@proxy.example.com:3128',
     'socks5://user:5ecret@proxy.example.com',
     'http://user:5ecret@proxy.example.com/path',

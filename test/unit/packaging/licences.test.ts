@@ -10,6 +10,8 @@ it.each([
   ['MITX', false],
   ['MIT AND GPL-3.0', false],
   ['(MIT OR Apache-2.0) AND GPL-3.0', false],
+  ['(MIT OR Apache-2.0) and GPL-3.0', false],
+  ['(MIT OR Apache-2.0)AND GPL-3.0', false],
   ['GPL-3.0 AND (MIT OR Apache-2.0)', false],
 ])('isAllowed evaluates the licence expression "%s"', (license, expected) => {
   expect(isAllowed(license)).toBe(expected);

@@ -125,7 +125,7 @@ describe.skipIf(alertmanager === '')('the inhibition rules', { timeout: 240_000 
       { alertname: 'EvalwatchAuthFailing', project: 'a', cause },
       { alertname: 'EvalwatchProjectPollFailing', project: 'b', cause },
       { alertname: 'EvalwatchDataStale', project: 'c', cause },
-      // Once its alert is suppressed, the earlier ones were considered too.
+      // When EvalwatchDown suppresses EvalwatchCrashLooping, Alertmanager has processed the alerts above too.
       { alertname: 'EvalwatchDown', instance: 'x' },
       { alertname: 'EvalwatchCrashLooping', instance: 'x' },
     ];

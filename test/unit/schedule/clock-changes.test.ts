@@ -48,22 +48,21 @@ describe('a clock that is set forward', () => {
   );
 
   it('does not make the scheduler step through every skipped second', async () => {
-    let looks = 0;
+    let clockReads = 0;
     const now = () => {
-      looks += 1;
+      clockReads += 1;
       return Date.now();
     };
-    const scheduler = world.create({ clock: { ...systemClock, now } });
-    scheduler.set([project('bot', { schedule: '0 0 1 1 *' })], 0);
-    scheduler.start();
+    world.scheduler = world.create({ clock: { ...systemClock, now } });
+    world.scheduler.set([project('bot', { schedule: '0 0 1 1 *' })], 0);
+    world.scheduler.start();
     await pass(3 * SECOND);
     for (let sleep = 0; sleep < 20; sleep += 1) {
       jump(30 * DAY);
       await pass(1003);
     }
-    scheduler.stop();
     expect(world.polls.length).toBe(2);
-    expect(looks).toBeLessThan(200);
+    expect(clockReads).toBeLessThan(200);
   });
 
   it('does not count a late tick as missed if the next one is not due yet', async () => {

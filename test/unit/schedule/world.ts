@@ -65,8 +65,9 @@ export function useWorld(): World {
   });
   afterEach(() => {
     world.scheduler.stop();
-    expect(vi.getTimerCount()).toBe(0);
+    const timers = vi.getTimerCount();
     vi.useRealTimers();
+    expect(timers).toBe(0);
   });
   return world;
 }
