@@ -288,7 +288,7 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
       /^error: project "beta" was not polled: worker another took it over and polls it now$/m,
     ],
     [
-      'another one commits first, however often it is tried,',
+      'is outdated at every attempt to commit it',
       'outdated',
       3,
       `CREATE OR REPLACE FUNCTION skip() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';

@@ -93,7 +93,7 @@ export function describeCauses(h: Harness): void {
       expect(found).toContain('none: 1 since 2005');
     });
 
-    it('lose the label of an error_id that is past the retention, but keep none', async () => {
+    it('lose the label of an error_id that is past the retention, but keep the label "none"', async () => {
       await fail('p', [TIMEOUT, undefined]);
       await fail('p', [PARSE], 5000);
       await h.store.prune({ before: 2000, firstDay: 0 });

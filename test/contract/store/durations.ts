@@ -107,7 +107,7 @@ export function describeDurations(h: Harness): void {
       expect(await counted()).toEqual([]);
     });
 
-    it('store the end of the last polling gap (steadySince) with the poll health', async () => {
+    it('have the end of the last polling gap (steadySince) stored with the poll health', async () => {
       const health = { ...UP, steadySince: 700 };
       const poll = { project: 'p', at: 1000, health, version: 0 };
       await h.store.commitPoll({ ...poll, listings: new Map() });

@@ -103,7 +103,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL dat
       expect(await second.claim(['p', 'q'])).toEqual(['p']);
     });
 
-    it('is possible for projects of a worker that joined again, as its lease renewal shows', async () => {
+    it('takes over projects of a worker that joined again, whose lease renewal then counts 0 owned', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
       await first.store.configureProjects(['p', 'q', 'ü'], 1);
@@ -119,7 +119,7 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL dat
       expect((await second.coordinator.ownedBy(second.id)).toSorted()).toEqual(['p', 'q']);
     });
 
-    it('is announced by a lease renewal while a configured project has no live owner', async () => {
+    it('finds free projects by hasFree of the lease renewal, true while one has no live owner', async () => {
       await using first = await startWorker(url);
       await using second = await startWorker(url);
       const hasFree = async () => (await first.coordinator.beat(first.identity))?.hasFree;
@@ -228,23 +228,26 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL dat
     });
 
     it.each([
-      ['soon', 0.1, '45 seconds'],
-      ['soon also after an hour', 0.1, '1 hour'],
-      ['as seldom as they may', 0.01, '1 hour'],
-    ])('are granted requests %s', async (_name, perSecond, back) => {
-      const shift = await makeClock();
-      await using worker = await startWorker(url);
-      await worker.coordinator.grant(1, perSecond, 500);
-      await shift(`-${back}`);
+      [0.1, '45 seconds'],
+      [0.1, '1 hour'],
+      [0.01, '1 hour'],
+    ])(
+      'are granted one request at once and the next within its interval (%d/s, set back by %s)',
+      async (perSecond, back) => {
+        const shift = await makeClock();
+        await using worker = await startWorker(url);
+        await worker.coordinator.grant(1, perSecond, 500);
+        await shift(`-${back}`);
 
-      expect(await worker.coordinator.grant(1, perSecond, 500)).toMatchObject({
-        count: 1,
-        startsInMs: 0,
-      });
-      const next = await worker.coordinator.grant(1, perSecond, 1_000_000);
-      expect(next.startsInMs).toBeGreaterThan(0);
-      expect(next.startsInMs).toBeLessThanOrEqual(1000 / perSecond);
-    });
+        expect(await worker.coordinator.grant(1, perSecond, 500)).toMatchObject({
+          count: 1,
+          startsInMs: 0,
+        });
+        const next = await worker.coordinator.grant(1, perSecond, 1_000_000);
+        expect(next.startsInMs).toBeGreaterThan(0);
+        expect(next.startsInMs).toBeLessThanOrEqual(1000 / perSecond);
+      },
+    );
   });
 
   it('see all workers at each lease renewal until one leaves', async () => {

@@ -136,7 +136,7 @@ describe.runIf(runs)('a PostgreSQL server that does not answer', { concurrent: t
     await blocking.end();
   });
 
-  it('still receives the last commits after the shutdown deadline if it answers again', async () => {
+  it('still receives the last commits after the shutdown deadline if it answers by then', async () => {
     const { url } = await server.createDatabase();
     const worker = await startWorker(url);
     await worker.store.configureProjects(['p'], 1);

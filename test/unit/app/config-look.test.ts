@@ -111,7 +111,7 @@ it('content that another reload applies meanwhile is not reloaded again', async 
   expect(await looks(5)).toBe(0);
 });
 
-it('content that another reload has applied is skipped, and is reloaded if that one failed', async () => {
+it('content that another reload has read is skipped, unless that reload failed', async () => {
   const { write, looks, reloadedElsewhere, failedElsewhere } = await watched();
   await write('second');
   reloadedElsewhere('second');

@@ -109,9 +109,9 @@ it('a refused commit from an earlier ownership does not drop the project', async
 });
 
 it.each([
-  ['shows the others which configuration it has', false, /^[0-9a-f]{16}$/],
-  ['counts for no share of theirs if it takes whatever is free', true, /^$/],
-] as const)('by its configuration digest, a worker %s', async (_, takesAll, digest) => {
+  ['the digest of its configuration', false, /^[0-9a-f]{16}$/],
+  ['an empty digest if it takes whatever is free', true, /^$/],
+] as const)('a worker joins with %s', async (_, takesAll, digest) => {
   const { sharing, join } = await startSharing({ takesAll });
   expect(join.mock.calls[0]?.[0].configDigest).toMatch(digest);
   await sharing.worker.stop();

@@ -36,7 +36,7 @@ it('the expectations reader reads nothing for finished prompts and unconfigured 
   expect([of('done'), of('removed'), asked]).toEqual([undefined, undefined, []]);
 });
 
-it('the expectations reader reads unfinished projects every 5 minutes, and a new one at once', async () => {
+it('the expectations reader reads projects with unfinished prompts every 5 minutes, and a new one at once', async () => {
   const { read, asked, clock } = setUp();
   const rows = [row('busy', 'RUNNING'), row('busy', 'PENDING'), row('done', 'FAILED')];
   const of = await read(rows);

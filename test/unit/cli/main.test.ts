@@ -72,7 +72,7 @@ describe('a signal during startup', () => {
     ['demo', 'SIGTERM', 0],
     ['status', 'SIGTERM', 143],
     ['poll', 'SIGINT', 130],
-  ])('ends %s upon %s with exit code %i', async (command, signal, code) => {
+  ])('ends %s if it is %s, with exit code %i', async (command, signal, code) => {
     const finished = await evalwatch([command], { nodeArguments: standIn(signal) });
     expect(finished).toEqual({ code, signal: null, stdout: '', stderr: '' });
   });

@@ -41,7 +41,7 @@ describe('the warning about too many requests', () => {
       2,
       '2.5',
     ],
-    ['a hair too many', projects(1, '* * * * * *'), 0.9999, '1'],
+    ['a rate just above the limit', projects(1, '* * * * * *'), 0.9999, '1'],
   ])('states the requests per second for %s', async (_, configured, limit, figure) => {
     const [warning] = await warningsOf(configured, limit);
     expect(warning).toContain(`need ${figure} requests per second`);

@@ -68,7 +68,7 @@ describe('project sharing', () => {
     expect(may()).toEqual(ids(4));
   });
 
-  it('moves all projects of a stopped worker within one beat', async () => {
+  it('moves all projects of a stopped worker within one heartbeat interval', async () => {
     const [first, second] = await crew(2, ids(4));
     const released = second?.may();
     await second?.worker.stop();
@@ -99,8 +99,8 @@ describe('project sharing', () => {
 describe('claims of many or differing projects', () => {
   it.each([
     ['that has fewer projects', ids(50), 'old'],
-    ['that takes no share', ids(0), ''],
-    ['that takes no share, though it would have the same ones', ids(100), ''],
+    ['with no projects and an empty digest', ids(0), ''],
+    ['with the same projects and an empty digest', ids(100), ''],
   ])('reserve no share for a worker %s', async (_, projects, digest) => {
     const first = workerOver(rows, 'first', ids(100));
     await first.worker.start();
@@ -152,7 +152,7 @@ describe('claims of many or differing projects', () => {
     expect(only.log.of('worker.lease_lost')).toEqual([]);
   });
 
-  it('take only free projects, once per beat, and become fair once the configurations agree', async () => {
+  it('take only free projects, once per heartbeat, and become fair once the configurations agree', async () => {
     let digest = 'old';
     const claim = vi.fn<Coordinator['claim']>(rows.coordinator.claim);
     const first = workerOver(rows, 'first', ids(4), { configDigest: () => digest });

@@ -555,7 +555,7 @@ describe('Retry-After', () => {
 
   it.each([
     ['too long', 3, '30'],
-    ['after the last attempt', 0, '5'],
+    ['received with the last attempt', 0, '5'],
   ])(
     'that is %s fails the call and blocks only this listing until it has passed',
     async (_, retries, header) => {

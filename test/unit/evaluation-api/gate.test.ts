@@ -64,7 +64,7 @@ describe('gate slots', () => {
     { slots: 3, failing: 1 },
     { slots: 8, failing: 4 },
   ])(
-    'out of $slots go to at most $failing failing projects, and to at most as many details',
+    'of a gate with $slots are limited to $failing for failing projects, and to $failing for prompt details',
     async (row) => {
       for (const kind of ['failing', 'detail'] as const) {
         const { queue, names } = crowd(

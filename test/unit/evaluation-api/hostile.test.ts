@@ -258,7 +258,7 @@ describe('the request timeout', () => {
   }
 
   it.each<[string, RequestListener]>([
-    ['answers never', () => {}],
+    ['never answers', () => {}],
     [
       'sends its header drop by drop',
       (_, response) => void drip(response, `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(500)}`),

@@ -125,7 +125,7 @@ describe('the hash of an item', () => {
 });
 
 it.each([' [1]', '[1] ', '[1 ]', '[1,1]', '[[1]]', '\uFEFF[1]', '[]'])(
-  'the digest of %s is not that of [1]',
+  'the digest of %j differs from that of [1]',
   (body) => {
     expect(scan(body).digest).not.toBe(scan('[1]').digest);
   },

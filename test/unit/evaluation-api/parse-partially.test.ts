@@ -121,8 +121,14 @@ describe('a large body with 40,000 unknown fields', () => {
   const crowd = Array.from({ length: 40_000 }, (_, n) => `"k${n}":[${n},"\\"]}"]`).join();
 
   it.each([
-    ['in an item', `[{"id":"p","x":0,${crowd},"status":"FAILED","name":"n"},{"status":7}]`],
-    ['within an item', `[{"id":"p","x":{${crowd}},"status":"FAILED","name":"n"},{"status":7}]`],
+    [
+      'directly in an item',
+      `[{"id":"p","x":0,${crowd},"status":"FAILED","name":"n"},{"status":7}]`,
+    ],
+    [
+      'in a nested object of an item',
+      `[{"id":"p","x":{${crowd}},"status":"FAILED","name":"n"},{"status":7}]`,
+    ],
   ])('is read correctly with these fields %s', async (_, text) => {
     const listing = await readListing(Buffer.from(text), 'prompt', same);
     expect([...listing.records.values()]).toEqual([

@@ -29,7 +29,7 @@ describe('an API key', () => {
   );
 
   it.each(forms.filter(([name]) => name.startsWith('in base64')))(
-    'is redacted, without the text encoded beside it, when written %s',
+    'is redacted, while the text encoded beside it is kept, when written %s',
     (_, write) => {
       for (const key of KEYS) {
         // What stood beside the key and the padding remain beside it.

@@ -10,8 +10,8 @@ import { notFiles } from '../../support/not-a-file.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
 const ways: readonly [string, (path: string, maxBytes: number) => unknown][] = [
-  ['in turn', readRegularFile],
-  ['at once', readRegularFileSync],
+  ['asynchronously', readRegularFile],
+  ['synchronously', readRegularFileSync],
 ];
 
 describe.each(ways)('a file that is read %s', (_, read) => {

@@ -32,8 +32,8 @@ beforeEach(() => {
 });
 
 it.each<[string, (path: string, maxBytes: number) => unknown]>([
-  ['in turn', readRegularFile],
-  ['at once', readRegularFileSync],
+  ['asynchronously', readRegularFile],
+  ['synchronously', readRegularFileSync],
 ])('a pipe that replaces a file between stat and open is not read: %s', async (_, read) => {
   await using directory = await temporaryDirectory();
   const path = join(directory.path, 'file');

@@ -60,8 +60,8 @@ it('file work that ends while the process is blocked for 6 s counts as in time',
 });
 
 it.each([
-  ['in turn', (pipe: string) => `void queueFileWork(() => fs.promises.open(${pipe}));`],
-  ['otherwise', (pipe: string) => `void fs.promises.open(${pipe});`],
+  ['in queued file work', (pipe: string) => `void queueFileWork(() => fs.promises.open(${pipe}));`],
+  ['outside the queue', (pipe: string) => `void fs.promises.open(${pipe});`],
 ])('exit ends a process although a thread of its pool hangs, %s', async (_, work) => {
   await using directory = await temporaryDirectory();
   const pipe = join(directory.path, 'pipe');

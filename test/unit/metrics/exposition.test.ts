@@ -99,7 +99,7 @@ describe('a metric family', () => {
     ],
     ['a subject less', [['s="2"', [3, undefined]]]],
     ['no subject any more', []],
-  ])('renders from its cache like from scratch after this change: %s', (_, subjects) => {
+  ])('renders the same from its cache as from scratch after this change: %s', (_, subjects) => {
     const renderer = newRenderer();
     render(renderer, [
       ['s="1"', [1, 2]],

@@ -97,7 +97,7 @@ describe('a clock that is set back', () => {
   it.each([
     ['1 s', SECOND, 10 * SECOND],
     ['1 h', HOUR, 10 * SECOND],
-    ['1 h and its schedule has a run every second', HOUR, SECOND],
+    ['1 h, with a run every second,', HOUR, SECOND],
   ])('by %s just before a tick does not skip that tick', async (_, ms, period) => {
     const schedule = `*/${period / SECOND} * * * * *`;
     world.scheduler.set([project('bot', { schedule })], 0);
@@ -130,7 +130,7 @@ describe('a clock that is set back', () => {
   });
 
   it.each(['before', 'after'])(
-    'does not run the tick that the first poll of a project added %s the start replaced',
+    'does not run a tick that the first poll has replaced (project added %s the start)',
     async (when) => {
       if (when === 'after') world.scheduler.start();
       world.scheduler.set([project('bot', { lastPollAt: undefined })], 0);

@@ -161,7 +161,7 @@ describe('a poll that still runs', () => {
     expect(world.polls.length).toBe(1);
   });
 
-  it('does not delay idle if there is none', async () => {
+  it('is all that idle waits for: without one, idle resolves at once', async () => {
     world.scheduler.set([project('a')], 0);
     world.scheduler.start();
     await expect(world.scheduler.idle()).resolves.toBeUndefined();

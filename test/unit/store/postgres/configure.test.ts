@@ -19,7 +19,7 @@ describe('a change of the configured projects', () => {
     expect(database.countOf('store.committed')).toBe(1);
   });
 
-  it('keeps trying to draw a new number once it may have been made', async () => {
+  it('keeps requesting a new number once the change may have been applied', async () => {
     const database = setUp({ lostChanges: 1, lostNumbers: [2, 3] });
 
     await database.changes.configure(['p'], 1);
@@ -28,7 +28,7 @@ describe('a change of the configured projects', () => {
     expect(database.countOf('store.commit_failed')).toBe(3);
   });
 
-  it('fails at once and changes nothing if its first number cannot be drawn', async () => {
+  it('fails at once and changes nothing if its first number cannot be obtained', async () => {
     const database = setUp({ lostNumbers: [1] });
 
     await expect(database.changes.configure(['p'], 1)).rejects.toThrow(/^lost$/);
@@ -37,7 +37,7 @@ describe('a change of the configured projects', () => {
     expect(database.countOf('store.commit_failed')).toBe(1);
   });
 
-  it('fails at once if another change came first and the next number cannot be drawn', async () => {
+  it('fails at once if another change came first and the next number cannot be obtained', async () => {
     const database = setUp({ lostNumbers: [2], preceding: 1 });
 
     await expect(database.changes.configure(['p'], 1)).rejects.toThrow(/^lost$/);

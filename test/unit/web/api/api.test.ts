@@ -355,7 +355,7 @@ describe('causes', () => {
     expect(counts.reduce((sum, count) => sum + count)).toBe(2005);
   });
 
-  it('filter /failures in any case, also across pages', async () => {
+  it('filter /failures by an id in upper or lower case, also across pages', async () => {
     const { get, row } = await setUpCauses();
     const { id } = causeOf(row(1));
 
@@ -432,7 +432,7 @@ describe('a page of rows', () => {
     expect(next_cursor).not.toBeNull();
   });
 
-  it('is read one at a time, with clients in turn', async () => {
+  it('is read while no other one is, with clients in turn', async () => {
     const { content } = await startApi();
     const reading: string[] = [];
     let parallel = 0;

@@ -50,7 +50,7 @@ describe('limit of open responses', () => {
     expect(ended).toEqual(['a1', 'a2', 'a3', 'b1']);
   });
 
-  it('closes a response that its client reads for more than 2 s, for any client', () => {
+  it('closes a response that is read for more than 2 s to admit a request, even of the same client', () => {
     const { clock, ask, haveAll, ended } = setUp();
     const [slow, waiting] = [ask('a1'), ask('a2')];
     expect(haveAll('a3', 'a4')).toBe(true);

@@ -192,7 +192,7 @@ describe('status page on scheduler problems', () => {
 });
 
 describe('projects on the status page', () => {
-  it('are sorted: unmonitored the longest, not yet polled, with failures, healthy', async () => {
+  it('are sorted: longest unmonitored first, then not yet polled, with failures, healthy', async () => {
     await using world = await setUp();
     const ids = ['a-calm', 'b-failing', 'c-blind', 'd-longer-blind', 'e-new', 'f-never-up'];
     await world.configure(ids);
@@ -250,7 +250,7 @@ describe('projects on the status page', () => {
     expect((await world.read('/projects/alpha')).text).not.toContain('Last error');
   });
 
-  it('can be searched by a part of their id in any case, and are split into pages', async () => {
+  it('can be searched by a part of their id, ignoring case, and are split into pages', async () => {
     await using world = await setUp();
     await world.configure(Array.from({ length: 60 }, (_, index) => `project-${index}`));
 

@@ -340,7 +340,7 @@ describe('server with TLS', () => {
     ['VerifyClientCertIfGiven', [200, 403, 200]],
     ['RequireAndVerifyClientCert', [403, 403, 200]],
   ])(
-    'with client_auth_type %s checks no, an untrusted and a trusted client certificate',
+    'with client_auth_type %s checks clients without a certificate, with an untrusted and with a trusted one',
     async (mode, expected) => {
       const { url } = await serve(withTls(mode, server, authority.cert));
       const clients = [none(), unknown(), known()];

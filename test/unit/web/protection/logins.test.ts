@@ -29,14 +29,14 @@ describe('a login', () => {
     ["with somebody else's password", basic('bob', PASSWORD), 'wrong'],
     ['of nobody known, with a password of somebody', basic('carol', PASSWORD), 'wrong'],
     ['of nobody known, with a password of somebody else', basic('dave', 'other'), 'wrong'],
-    ['of a user as in another mapping', basic('toString', PASSWORD), 'wrong'],
+    ['of a user named toString', basic('toString', PASSWORD), 'wrong'],
     ['with a NUL behind the password', basic('alice', `${PASSWORD}\0`), 'wrong'],
     ['without a header', undefined, 'wrong'],
     ['of another scheme', 'Bearer abc', 'wrong'],
     ['without a colon', `Basic ${Buffer.from('alice').toString('base64')}`, 'wrong'],
     ['that is no base64', 'Basic !!!', 'wrong'],
     ['with nothing in it', 'Basic ', 'wrong'],
-  ])('gets the expected verdict %s', async (_, header, verdict) => {
+  ])('%s gets the expected verdict', async (_, header, verdict) => {
     const logins = createLogins();
     expect(await logins.check(header, users, CLIENT)).toBe(verdict);
     expect(await logins.check(header, users, CLIENT)).toBe(verdict);
