@@ -329,9 +329,9 @@ export const OF_WORKERS: readonly Bug[] = [
     notice: /is not polled for|known as/,
   },
   {
-    what: 'a worker compares the names of its projects only if their number differs',
+    what: 'a worker compares its projects with the database only if their number differs',
     file: 'coordination/share.ts',
-    replace: [['    isInDoubt = true;\n', '']],
+    replace: [[' && recorded.epochs === epochs', '']],
     notice: /is not polled for/,
   },
   {

@@ -29,13 +29,23 @@ export interface NewestConfiguration {
   readonly digest: string;
 }
 
+/**
+ * Totals of the configured projects that a worker owns. If a standby has lost the last changes of hands, the lost ownerships
+ * have greater epochs than those that it has in their place, so the sum differs even if the number does not.
+ */
+export interface OwnershipTotals {
+  readonly projects: number;
+  /** Sum of the epochs of the ownerships. */
+  readonly epochs: number;
+}
+
 /** Result of `join` and `beat`. */
 export interface Beat {
   readonly lease: LeaseEnd;
   /** Workers with a valid lease, including this one, sorted by id. */
   readonly workers: readonly WorkerIdentity[];
-  /** Number of configured projects that this worker owns according to the database. */
-  readonly owned: number;
+  /** Totals of the configured projects that this worker owns according to the database. */
+  readonly owned: OwnershipTotals;
   /** Whether a configured project had no owner with a lease, so that a claim may find one. */
   readonly hasFree: boolean;
   readonly configured: NewestConfiguration;
@@ -100,6 +110,8 @@ export interface Coordinator {
 export interface Ownership {
   /** Makes later commits of this project under this epoch. */
   own(project: string, epoch: number): void;
+  /** Returns the epoch under which this project is owned; undefined if it is not. */
+  epoch(project: string): number | undefined;
   /** Refuses later commits of this project and drops what waits to be written. */
   disown(project: string): void;
   /** Stores this tick, epoch ms, with the next commit of the project. */

@@ -1,6 +1,6 @@
 import type { Observer } from '../monitor/events.ts';
 import { createClaims } from './claims.ts';
-import type { Coordinator, OwnedProject, Ownership } from './ports.ts';
+import type { Coordinator, OwnedProject, Ownership, OwnershipTotals } from './ports.ts';
 import { createReleases, MAX_RELEASE, type ReleasesOptions } from './releases.ts';
 import { withTimeout } from './timeout.ts';
 
@@ -29,16 +29,15 @@ export interface Share {
   balance(workers: number, hasFree: boolean): Promise<void>;
   /** Gives every project back. */
   releaseAll(): void;
-  /** A request has failed, so the database may record other projects than it should. Its next `agree` compares them. */
-  doubt(): void;
   /**
-   * Gives back what only the database records as owned: the answer to a claim was lost, or a commit was refused. Drops what
-   * only this worker regards as owned: a request that it had given up took effect late, such as an earlier `join`.
-   * @param recorded number of owned projects according to the database; asks for their names if it shows a difference
+   * Gives back what only the database records as owned: the answer to a claim was lost, a commit was refused, or a standby
+   * has lost a release. Drops what only this worker regards as owned: a standby has lost its claim, or a request that it had
+   * given up took effect late, such as an earlier `join`.
+   * @param recorded totals according to the database; asks for the names of the projects if they show a difference
    * @returns whether it gave a project back, which is free then
    * @throws {StoreError}
    */
-  agree(recorded: number): Promise<boolean>;
+  agree(recorded: OwnershipTotals): Promise<boolean>;
   /** Resolves when nothing is being given back any more. */
   released(): Promise<void>;
   /** Drops a project that another worker owns by now. False if it was not owned. */
@@ -52,7 +51,7 @@ export interface ShareOptions extends Omit<
   'coordinator' | 'flush' | 'onReleased' | 'onFailed'
 > {
   readonly coordinator: Pick<Coordinator, 'claim' | 'release' | 'ownedBy'>;
-  readonly ownership: Pick<Ownership, 'own' | 'disown' | 'flush'>;
+  readonly ownership: Pick<Ownership, 'own' | 'epoch' | 'disown' | 'flush'>;
   readonly emit: Observer;
   readonly onChange: (change: OwnershipChange) => void;
   /** Number of projects that one of `workers` workers should own. */
@@ -66,7 +65,6 @@ export function createShare(options: ShareOptions): Share {
   const { emit, onChange, shareSize, onFailure } = options;
   let configured: ReadonlySet<string> = new Set();
   const owned = new Set<string>();
-  let isInDoubt = false;
   const releases = createReleases({
     ...options,
     flush: () => ownership.flush(),
@@ -103,14 +101,22 @@ export function createShare(options: ShareOptions): Share {
   async function releaseStrays(strays: readonly string[]): Promise<void> {
     const endsAt = clock.monotonic() + timeoutMs / 2;
     for (let start = 0; start < strays.length; start += MAX_RELEASE) {
-      if (clock.monotonic() >= endsAt) return doubt();
+      if (clock.monotonic() >= endsAt) return;
       const part = strays.slice(start, start + MAX_RELEASE);
       await withTimeout(coordinator.release(worker, part), timeoutMs, clock);
     }
   }
 
-  function doubt(): void {
-    isInDoubt = true;
+  /** Whether the database may record the same projects. What is being given back may or may not be recorded. */
+  function isSame(recorded: OwnershipTotals): boolean {
+    // Projects that were removed from the configuration have no owner, and are about to be given back.
+    const least = owned.intersection(configured).size;
+    if (least < owned.size || leaving.size > 0) {
+      return recorded.projects >= least && recorded.projects <= owned.size + leaving.size;
+    }
+    let epochs = 0;
+    for (const project of owned) epochs += ownership.epoch(project) ?? 0;
+    return recorded.projects === owned.size && recorded.epochs === epochs;
   }
 
   function take(taken: readonly OwnedProject[]): void {
@@ -138,24 +144,18 @@ export function createShare(options: ShareOptions): Share {
       if (hasFree) await claim(configured, due);
     },
     releaseAll: () => release([...owned]),
-    doubt,
     agree: async (recorded) => {
-      // Projects that were removed from the configuration have no owner, and are about to be given back.
+      if (isSame(recorded)) return false;
       const before = owned.intersection(configured);
-      const isSame = recorded >= before.size && recorded <= owned.size + leaving.size;
-      if (isSame && !isInDoubt) return false;
-      // What is being given back may or may not be recorded.
       const leavingBefore = new Set(leaving);
       const termBefore = term();
-      const names = await withTimeout(coordinator.ownedBy(worker), timeoutMs, clock);
+      const names = new Set(await withTimeout(coordinator.ownedBy(worker), timeoutMs, clock));
       if (termBefore !== term()) return false;
-      isInDoubt = false;
-      const asOwned = new Set(names);
-      const unrecorded = [...before.difference(asOwned)];
+      const unrecorded = [...before.difference(names)];
       if (drop(unrecorded)) {
         emit({ type: 'worker.released', worker, projects: unrecorded.length, owned: owned.size });
       }
-      const strays = asOwned.difference(owned).difference(leavingBefore).difference(leaving);
+      const strays = names.difference(owned).difference(leavingBefore).difference(leaving);
       await releaseStrays([...strays]);
       return strays.size > 0;
     },

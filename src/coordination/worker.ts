@@ -56,7 +56,7 @@ export interface WorkerOptions {
   readonly configDigest: () => string;
   readonly leaseMs: number;
   readonly coordinator: Omit<Coordinator, 'grant' | 'owner'>;
-  readonly ownership: Pick<Ownership, 'own' | 'disown' | 'flush'>;
+  readonly ownership: Pick<Ownership, 'own' | 'epoch' | 'disown' | 'flush'>;
   /**
    * Configures these projects in the database again, if the change with the number `newest` is still the newest one, and no
    * reload is under way. Returns whether it did. @throws {StoreError}
@@ -146,7 +146,6 @@ export function createWorker(options: WorkerOptions): Worker {
   function onFailure(error: unknown): void {
     if (!(error instanceof StoreError)) return options.onError(error);
     setAnswered(false);
-    share.doubt();
     if (lease.expiresAt() === undefined && error.reason !== waitsFor) onWaiting?.(error);
     waitsFor = error.reason;
     // Drops an expired lease now: its timer may fire late.

@@ -70,7 +70,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '788e63d87cbf': 'statuses_newest',
   '18544bee6b91': 'statuses_oldest',
   d4675de4d47c: 'transitions',
-  b19da1be9a93: 'workers',
+  '78b6ee925ea2': 'workers',
 };
 
 /** Kinds of records for which knownQuery builds a statement. */

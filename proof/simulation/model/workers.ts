@@ -37,14 +37,16 @@ export function workerStatements(tables: Tables): Statements {
     },
     workers: ([name]: [string], nowUs) => {
       const configured = [...project.values()].filter(({ removed_at }) => removed_at === null);
+      const owned = configured.filter(({ owner }) => owner === name);
       return [...worker.values()]
         .toSorted((one, other) => compareTexts(one.worker, other.worker))
         .map((row) => ({
           ...row,
           holds: holds(row, nowUs),
           remaining_ms: ((row.expires_us - nowUs) / 1e6) * 1000,
-          owned:
-            row.worker === name ? configured.filter(({ owner }) => owner === name).length : null,
+          owned: row.worker === name ? owned.length : null,
+          owned_epochs:
+            row.worker === name ? owned.reduce((sum, { epoch }) => sum + epoch, 0) : null,
           has_free: row.worker === name ? configured.some((one) => isFree(one, nowUs)) : null,
           configured_epoch: row.worker === name ? tables.configuration.epoch : null,
           projects_digest: row.worker === name ? tables.configuration.digest : null,

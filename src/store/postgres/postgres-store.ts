@@ -157,6 +157,7 @@ function createStore(
   return {
     serverVersion: first?.server_version ?? '',
     own: (project, epoch) => ownedProjects.own(project, epoch),
+    epoch: (project) => ownedProjects.epoch(project),
     disown: (project) => ownedProjects.disown(project),
     planTick: (project, at) => ownedProjects.planTick(project, at),
     flush: guarded(() => ownedProjects.flush()),

@@ -25,6 +25,10 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL dat
       worker,
     ]);
 
+  async function ownedBy({ coordinator, id }: Awaited<ReturnType<typeof startWorker>>) {
+    return (await coordinator.ownedBy(id)).toSorted();
+  }
+
   const many = Array.from({ length: 50 }, (_, index) => `p${index}`);
 
   describe('claiming projects', () => {
@@ -109,14 +113,15 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL dat
       await first.store.configureProjects(['p', 'q', 'ü'], 1);
       await first.claim(['p', 'ü']);
       await second.claim(['q']);
-      expect((await first.coordinator.ownedBy(first.id)).toSorted()).toEqual(['p', 'ü']);
+      expect(await ownedBy(first)).toEqual(['p', 'ü']);
 
       await first.coordinator.join(first.identity);
       await second.claim(['p']);
 
-      expect((await first.coordinator.beat(first.identity))?.owned).toBe(0);
-      expect(await first.coordinator.ownedBy(first.id)).toEqual([]);
-      expect((await second.coordinator.ownedBy(second.id)).toSorted()).toEqual(['p', 'q']);
+      const beat = await first.coordinator.beat(first.identity);
+      expect(beat?.owned).toEqual({ projects: 0, epochs: 0 });
+      expect(await ownedBy(first)).toEqual([]);
+      expect(await ownedBy(second)).toEqual(['p', 'q']);
     });
 
     it('finds free projects by hasFree of the lease renewal, true while one has no live owner', async () => {
@@ -250,11 +255,12 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL dat
     );
   });
 
-  it('see all workers at each lease renewal until one leaves', async () => {
+  it('see all workers and the totals of their own projects at each lease renewal until one leaves', async () => {
     await using first = await startWorker(url, { id: 'a' });
     await using second = await startWorker(url, { id: 'b' });
     await first.store.configureProjects(many, 1);
     await first.claim(many, 20);
+    await second.claim(many, 20);
 
     const beat = await first.coordinator.beat(first.identity);
 
@@ -263,11 +269,13 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL dat
       { id: 'a', ...same },
       { id: 'b', ...same },
     ]);
-    expect(beat?.owned).toBe(20);
+    const epochs = (await ownedBy(first)).map((project) => first.store.epoch(project) ?? 0);
+    const sum = epochs.reduce((total, epoch) => total + epoch, 0);
+    expect(beat?.owned).toEqual({ projects: 20, epochs: sum });
     expect(beat?.lease.until).toBeLessThanOrEqual(performance.now() + 600_000);
     await first.coordinator.leave('a');
     expect((await second.coordinator.beat(second.identity))?.workers).toMatchObject([{ id: 'b' }]);
-    expect(await second.claim(many)).toHaveLength(50);
+    expect(await second.claim(many)).toHaveLength(30);
   });
 
   it('share one limit of requests per second', async () => {

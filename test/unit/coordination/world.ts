@@ -37,7 +37,9 @@ export function sharedRows() {
     const lease = { until: now() + LEASE, expiresAt: Date.now() + LEASE };
     // Projects without an owner have no row here.
     const newest = stored ?? { epoch: 0, digest: configured.get(worker) ?? '' };
-    return { lease, workers, owned: projectsOf(worker).length, hasFree: true, configured: newest };
+    const own = [...owners.values()].filter((owner) => owner.worker === worker);
+    const owned = { projects: own.length, epochs: own.reduce((sum, each) => sum + each.epoch, 0) };
+    return { lease, workers, owned, hasFree: true, configured: newest };
   }
 
   const coordinator: Omit<Coordinator, 'grant' | 'owner'> = {
@@ -104,6 +106,7 @@ export function workerOver(
     coordinator: faulty(rows.coordinator, () => fault),
     ownership: {
       own: (project, epoch) => epochs.set(project, epoch),
+      epoch: (project) => epochs.get(project),
       disown: (project) => epochs.delete(project),
       flush: () => Promise.resolve(),
     },

@@ -35,8 +35,8 @@ const RENEW: Statement = {
 const EXPIRES_US = '(extract(epoch FROM w.expires_at) * 1000000)::bigint';
 
 /**
- * Also selects, for the asking worker, how many projects it owns, whether any is free, and the newest configuration.
- * Finding that out by a claim would read every project. The index gives the owners one by one; a removed project has none.
+ * Also selects, for the asking worker, the totals of its projects, whether any is free, and the newest configuration. Finding
+ * that out by a claim would read every project. The index gives the owners one by one; a removed project has none.
  */
 const WORKERS: Statement = {
   text: `
@@ -48,7 +48,7 @@ WITH RECURSIVE owners AS (
 )
 SELECT w.worker, w.program_version, w.config_digest, ${LEASE_HOLDS} AS holds,
       ${EXPIRES_US} AS expires_us, extract(epoch FROM w.expires_at - now())::float8 * 1000 AS remaining_ms,
-      CASE WHEN w.worker = $1 THEN (SELECT count(*) FROM evalwatch.project WHERE owner = $1) END AS owned,
+      o.projects AS owned, o.epochs AS owned_epochs,
       CASE WHEN w.worker = $1 THEN (
         EXISTS (SELECT FROM evalwatch.project WHERE owner IS NULL AND removed_at IS NULL)
         OR EXISTS (SELECT FROM owners WHERE owner NOT IN (
@@ -56,7 +56,11 @@ SELECT w.worker, w.program_version, w.config_digest, ${LEASE_HOLDS} AS holds,
       ) END AS has_free,
       CASE WHEN w.worker = $1 THEN c.epoch END AS configured_epoch,
       CASE WHEN w.worker = $1 THEN c.projects_digest END AS projects_digest
-    FROM evalwatch.worker w CROSS JOIN evalwatch.configuration c ORDER BY w.worker`,
+    FROM evalwatch.worker w CROSS JOIN evalwatch.configuration c
+    LEFT JOIN (
+      SELECT count(*) AS projects, coalesce(sum(epoch), 0)::bigint AS epochs FROM evalwatch.project WHERE owner = $1
+    ) o ON w.worker = $1
+    ORDER BY w.worker`,
 };
 
 /** Deletes expired leases, which would hold again after a clock was set back, unless they were renewed meanwhile. */
@@ -138,8 +142,9 @@ interface WorkerRow extends LeaseRow {
   readonly program_version: string;
   readonly config_digest: string;
   readonly holds: boolean;
-  /** Number of projects that the asking worker owns; null in the rows of others. */
+  /** Number of projects that the asking worker owns, and the sum of their epochs; null in the rows of others. */
   readonly owned: number | null;
+  readonly owned_epochs: number | null;
   /** Whether a configured project has no owner whose lease holds; null in the rows of others. */
   readonly has_free: boolean | null;
   /** Number of the newest change of the configured projects, and their digest; null in the rows of others. */
@@ -184,7 +189,7 @@ export function createCoordinator(options: CoordinatorOptions): Coordinator {
     return {
       lease,
       workers: live.map(toIdentity),
-      owned: own?.owned ?? 0,
+      owned: { projects: own?.owned ?? 0, epochs: own?.owned_epochs ?? 0 },
       hasFree,
       configured: { epoch: own?.configured_epoch ?? 0, digest: own?.projects_digest ?? '' },
     };

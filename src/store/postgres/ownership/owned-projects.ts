@@ -100,6 +100,7 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
     own: (project, epoch) => {
       owned.set(project, { epoch, nextTickAt: undefined, version: undefined });
     },
+    epoch: (project) => owned.get(project)?.epoch,
     disown: (project) => {
       owned.delete(project);
       health.drop(project);
