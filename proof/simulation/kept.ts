@@ -21,4 +21,9 @@ export const KEPT: readonly KeptScenario[] = [
     ...wholeScenario('workers', 22, { hours: 1.9, projects: 3 }),
     found: '1 timers are left after a stop',
   },
+  // After a failover, a worker polled one project, and the database recorded another one as its own.
+  {
+    ...wholeScenario('workers', 92_005_398, { hours: 1.5, projects: 3 }),
+    found: 'beta is not polled for 205 s',
+  },
 ];
