@@ -81,8 +81,8 @@ export interface Coordinator {
   beat(worker: WorkerIdentity): Promise<Beat | undefined>;
   /** Gives every project back and ends the lease. */
   leave(worker: string): Promise<void>;
-  /** Returns the configured projects that this worker owns according to the database. */
-  ownedBy(worker: string): Promise<readonly string[]>;
+  /** Returns the configured projects that this worker owns according to the database, with their epochs. */
+  ownedBy(worker: string): Promise<ReadonlyMap<string, number>>;
   /**
    * Claims at most `max` of these projects that no worker with a lease owns, the longest overdue first. Claims nothing
    * without a lease. Concurrent claims get different projects.

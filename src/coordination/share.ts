@@ -31,8 +31,8 @@ export interface Share {
   releaseAll(): void;
   /**
    * Gives back what only the database records as owned: the answer to a claim was lost, a commit was refused, or a standby
-   * has lost a release. Drops what only this worker regards as owned: a standby has lost its claim, or a request that it had
-   * given up took effect late, such as an earlier `join`.
+   * has lost a release. Drops what only this worker regards as owned: a standby has lost its claim, and perhaps has an
+   * earlier one, or a request that it had given up took effect late, such as an earlier `join`.
    * @param recorded totals according to the database; asks for the names of the projects if they show a difference
    * @returns whether it gave a project back, which is free then
    * @throws {StoreError}
@@ -107,16 +107,12 @@ export function createShare(options: ShareOptions): Share {
     }
   }
 
-  /** Whether the database may record the same projects. What is being given back may or may not be recorded. */
+  /** Whether the database records what it should. A project has its owner until its release, and none once it is removed. */
   function isSame(recorded: OwnershipTotals): boolean {
-    // Projects that were removed from the configuration have no owner, and are about to be given back.
-    const least = owned.intersection(configured).size;
-    if (least < owned.size || leaving.size > 0) {
-      return recorded.projects >= least && recorded.projects <= owned.size + leaving.size;
-    }
+    const expected = owned.union(leaving).intersection(configured);
     let epochs = 0;
-    for (const project of owned) epochs += ownership.epoch(project) ?? 0;
-    return recorded.projects === owned.size && recorded.epochs === epochs;
+    for (const project of expected) epochs += ownership.epoch(project) ?? 0;
+    return recorded.projects === expected.size && recorded.epochs === epochs;
   }
 
   function take(taken: readonly OwnedProject[]): void {
@@ -146,16 +142,24 @@ export function createShare(options: ShareOptions): Share {
     releaseAll: () => release([...owned]),
     agree: async (recorded) => {
       if (isSame(recorded)) return false;
-      const before = owned.intersection(configured);
+      const epochs = Array.from(owned.intersection(configured), (project) => {
+        return [project, ownership.epoch(project) ?? 0] as const;
+      });
       const leavingBefore = new Set(leaving);
       const termBefore = term();
-      const names = new Set(await withTimeout(coordinator.ownedBy(worker), timeoutMs, clock));
+      const names = await withTimeout(coordinator.ownedBy(worker), timeoutMs, clock);
       if (termBefore !== term()) return false;
-      const unrecorded = [...before.difference(names)];
+      // A greater epoch can be that of a commit whose outcome is being found out.
+      const unrecorded = epochs
+        .filter(([project, epoch]) => (names.get(project) ?? -1) < epoch)
+        .map(([project]) => project);
       if (drop(unrecorded)) {
         emit({ type: 'worker.released', worker, projects: unrecorded.length, owned: owned.size });
       }
-      const strays = names.difference(owned).difference(leavingBefore).difference(leaving);
+      const strays = new Set(names.keys())
+        .difference(owned)
+        .difference(leavingBefore)
+        .difference(leaving);
       await releaseStrays([...strays]);
       return strays.size > 0;
     },

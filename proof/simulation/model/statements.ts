@@ -29,7 +29,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '39386bcb27aa': 'event_settlements',
   '30e66a215124': 'event_transitions',
   '9d4c0d1e18a0': 'event_writers',
-  e5cfa85f31ec: 'owned',
+  '13358f237444': 'owned',
   '71c23d16159d': 'failing_projects',
   '182432094f6e': 'failure_counts',
   ed3d667f36a4: 'failures',
@@ -70,7 +70,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '788e63d87cbf': 'statuses_newest',
   '18544bee6b91': 'statuses_oldest',
   d4675de4d47c: 'transitions',
-  '78b6ee925ea2': 'workers',
+  '13a4fe116be5': 'workers',
 };
 
 /** Kinds of records for which knownQuery builds a statement. */

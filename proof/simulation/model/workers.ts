@@ -55,7 +55,7 @@ export function workerStatements(tables: Tables): Statements {
     owned: ([name]: [string]) =>
       [...project.values()]
         .filter(({ owner, removed_at }) => owner === name && removed_at === null)
-        .map(({ id }) => ({ id })),
+        .map(({ id, epoch }) => ({ id, epoch })),
     delete_expired: ([names, expires]: [string[], number[]]) => {
       for (const [index, name] of names.entries()) {
         if (worker.get(name)?.expires_us === expires[index]) worker.delete(name);

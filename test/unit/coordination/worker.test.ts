@@ -637,15 +637,44 @@ describe('the comparison of owned projects with the database', () => {
     expect(only.log.of('worker.released')).toMatchObject([{ projects: 1, owned: 2 }]);
   });
 
-  it('leaves a project under an earlier epoch to the refusal of its next commit', async () => {
+  it('replaces an ownership if the database records an earlier one of the same project', async () => {
     const only = workerOver(rows, 'w', ids(2));
     await only.worker.start();
     rows.owners.set('p1', { worker: 'w', epoch: 1 });
+    await pass(BEAT);
+    expect(only.changed.slice(1)).toEqual([
+      { taken: [], dropped: ['p1'] },
+      { taken: ['p1'], dropped: [] },
+    ]);
+    expect(only.epochs.get('p1')).toBe(rows.owners.get('p1')?.epoch);
+  });
+
+  it('keeps an ownership that the database records under a later epoch', async () => {
+    const only = workerOver(rows, 'w', ids(2));
+    await only.worker.start();
+    rows.owners.set('p1', { worker: 'w', epoch: 1000 });
     await pass(3 * BEAT);
     expect(only.changed.slice(1)).toEqual([]);
-    only.worker.drop('p1');
+    expect(only.may()).toEqual(ids(2));
+  });
+
+  it('finds a project that only the database records while another one is given back', async () => {
+    const all = ids(4);
+    const only = workerOver(rows, 'w', all.slice(0, 3));
+    await only.worker.start();
+    const poll = Promise.withResolvers<void>();
+    only.polls.set('p0', poll.promise);
+    rows.owners.delete('p0');
+    only.database('claims break');
+    only.worker.configure(all.slice(1));
+    await pass(10);
+    expect(rows.owners.get('p3')?.worker).toBe('w');
+    only.database('none');
+    await pass(2 * BEAT);
+    expect(only.worker.mayPoll('p3')).toBe(true);
+    poll.resolve();
     await pass(BEAT);
-    expect(only.epochs.get('p1')).toBe(rows.owners.get('p1')?.epoch);
+    await only.worker.stop();
   });
 
   it('reads no project names while the number of ownerships and the sum of their epochs agree', async () => {

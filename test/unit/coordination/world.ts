@@ -52,7 +52,8 @@ export function sharedRows() {
       leases.delete(worker);
       for (const project of projectsOf(worker)) owners.delete(project);
     },
-    ownedBy: async (worker) => projectsOf(worker),
+    ownedBy: async (worker) =>
+      new Map(projectsOf(worker).map((project) => [project, owners.get(project)?.epoch ?? 0])),
     claim: async (worker, projects, most) =>
       projects
         .filter((project) => !isLive(owners.get(project)?.worker ?? ''))

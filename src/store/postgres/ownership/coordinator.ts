@@ -45,10 +45,13 @@ WITH RECURSIVE owners AS (
   UNION ALL
   SELECT (SELECT min(p.owner) FROM evalwatch.project p WHERE p.owner > o.owner)
   FROM owners o WHERE o.owner IS NOT NULL
+),
+mine AS MATERIALIZED (
+  SELECT count(*) AS projects, coalesce(sum(epoch), 0)::bigint AS epochs FROM evalwatch.project WHERE owner = $1
 )
 SELECT w.worker, w.program_version, w.config_digest, ${LEASE_HOLDS} AS holds,
       ${EXPIRES_US} AS expires_us, extract(epoch FROM w.expires_at - now())::float8 * 1000 AS remaining_ms,
-      o.projects AS owned, o.epochs AS owned_epochs,
+      mine.projects AS owned, mine.epochs AS owned_epochs,
       CASE WHEN w.worker = $1 THEN (
         EXISTS (SELECT FROM evalwatch.project WHERE owner IS NULL AND removed_at IS NULL)
         OR EXISTS (SELECT FROM owners WHERE owner NOT IN (
@@ -57,10 +60,7 @@ SELECT w.worker, w.program_version, w.config_digest, ${LEASE_HOLDS} AS holds,
       CASE WHEN w.worker = $1 THEN c.epoch END AS configured_epoch,
       CASE WHEN w.worker = $1 THEN c.projects_digest END AS projects_digest
     FROM evalwatch.worker w CROSS JOIN evalwatch.configuration c
-    LEFT JOIN (
-      SELECT count(*) AS projects, coalesce(sum(epoch), 0)::bigint AS epochs FROM evalwatch.project WHERE owner = $1
-    ) o ON w.worker = $1
-    ORDER BY w.worker`,
+    LEFT JOIN mine ON w.worker = $1 ORDER BY w.worker`,
 };
 
 /** Deletes expired leases, which would hold again after a clock was set back, unless they were renewed meanwhile. */
@@ -77,8 +77,8 @@ WITH released AS (
 DELETE FROM evalwatch.worker WHERE worker = $1`,
 };
 
-const OWNED_IDS: Statement = {
-  text: 'SELECT id FROM evalwatch.project WHERE owner = $1 AND removed_at IS NULL',
+const OWNED: Statement = {
+  text: 'SELECT id, epoch FROM evalwatch.project WHERE owner = $1 AND removed_at IS NULL',
 };
 
 /**
@@ -212,8 +212,8 @@ export function createCoordinator(options: CoordinatorOptions): Coordinator {
       await database.query(LEAVE, [worker]);
     },
     ownedBy: async (worker) => {
-      const rows = await database.query<{ readonly id: string }>(OWNED_IDS, [worker]);
-      return rows.map(({ id }) => id);
+      const rows = await database.query<Pick<ClaimedRow, 'id' | 'epoch'>>(OWNED, [worker]);
+      return new Map(rows.map(({ id, epoch }) => [id, epoch]));
     },
     claim: async (worker, projects, max) => {
       const rows = await database.query<ClaimedRow>(CLAIM, [
