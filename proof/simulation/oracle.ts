@@ -54,11 +54,9 @@ export interface Oracle {
 interface OracleOptions {
   /** Whether several workers poll. */
   readonly isShared: boolean;
-  /** Whether two workers may report the same failure now. */
-  readonly areLeasesDoubted: () => boolean;
 }
 
-export function createOracle(world: World, { isShared, areLeasesDoubted }: OracleOptions): Oracle {
+export function createOracle(world: World, { isShared }: OracleOptions): Oracle {
   const { projects } = world;
   const states = new Map<string, State>(projects.map((project) => [project, UNKNOWING]));
   const batches = new Map<string, Batch[]>(projects.map((project) => [project, []]));
@@ -122,7 +120,8 @@ export function createOracle(world: World, { isShared, areLeasesDoubted }: Oracl
       const { transitionId, errorInfo, promptId } = event;
       const told = toldFailures.get(transitionId) ?? [];
       if (lost.get(transitionId) !== promptId) {
-        if (settled.has(transitionId) && !areLeasesDoubted()) {
+        // The watch compares what several workers report.
+        if (!isShared && settled.has(transitionId)) {
           faults.push(`failure ${transitionId} was told after its end`);
         }
         if (told.some((each) => each.process === process && each.promptId === promptId)) {
