@@ -22,6 +22,7 @@ const CONFIG = {
 /** Starts a worker over rows in memory, which claims all projects. */
 async function startSharing({ takesAll }: { readonly takesAll: boolean }) {
   const rows = sharedRows();
+  const epochs = new Map<string, number>();
   const failing: FailingProject[] = [];
   const pendingFailures = vi.fn<Store['pendingFailures']>(() => Promise.resolve([]));
   const join = vi.fn<Coordinator['join']>(rows.coordinator.join);
@@ -30,8 +31,9 @@ async function startSharing({ takesAll }: { readonly takesAll: boolean }) {
     leaseMs: LEASE,
     coordinator: { ...rows.coordinator, join },
     store: {
-      own: () => {},
-      disown: () => {},
+      own: (project: string, epoch: number) => epochs.set(project, epoch),
+      epoch: (project: string) => epochs.get(project),
+      disown: (project: string) => epochs.delete(project),
       flush: () => Promise.resolve(),
       failingProjects: () => Promise.resolve(failing),
       pendingFailures,
