@@ -120,7 +120,7 @@ export function createOracle(world: World, { isShared }: OracleOptions): Oracle 
       const { transitionId, errorInfo, promptId } = event;
       const told = toldFailures.get(transitionId) ?? [];
       if (lost.get(transitionId) !== promptId) {
-        // The watch compares what several workers report.
+        // The watch compares what several workers have reported since the last failover.
         if (!isShared && settled.has(transitionId)) {
           faults.push(`failure ${transitionId} was told after its end`);
         }

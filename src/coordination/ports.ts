@@ -30,7 +30,7 @@ export interface NewestConfiguration {
 }
 
 /**
- * Totals of the configured projects that a worker owns. If a standby has lost the last changes of hands, the lost ownerships
+ * Totals of the projects that a worker owns; a removed one has no owner. If a standby has lost the last changes of hands, the lost ownerships
  * have greater epochs than those that it has in their place, so the sum differs even if the number does not.
  */
 export interface OwnershipTotals {
@@ -44,7 +44,7 @@ export interface Beat {
   readonly lease: LeaseEnd;
   /** Workers with a valid lease, including this one, sorted by id. */
   readonly workers: readonly WorkerIdentity[];
-  /** Totals of the configured projects that this worker owns according to the database. */
+  /** Totals of the projects that this worker owns according to the database. */
   readonly owned: OwnershipTotals;
   /** Whether a configured project had no owner with a lease, so that a claim may find one. */
   readonly hasFree: boolean;
@@ -81,7 +81,7 @@ export interface Coordinator {
   beat(worker: WorkerIdentity): Promise<Beat | undefined>;
   /** Gives every project back and ends the lease. */
   leave(worker: string): Promise<void>;
-  /** Returns the configured projects that this worker owns according to the database, with their epochs. */
+  /** Returns the projects that this worker owns according to the database, with their epochs. */
   ownedBy(worker: string): Promise<ReadonlyMap<string, number>>;
   /**
    * Claims at most `max` of these projects that no worker with a lease owns, the longest overdue first. Claims nothing

@@ -73,8 +73,9 @@ export function createReleases(options: ReleasesOptions): Releases {
       if (released.length === 0) continue;
       await withTimeout(coordinator.release(worker, released), timeoutMs, clock);
       if (termBefore !== term()) return;
-      for (const project of released) leaving.delete(project);
-      onReleased(released);
+      // A beat may have dropped some of them meanwhile.
+      const left = released.filter((project) => leaving.delete(project));
+      if (left.length > 0) onReleased(left);
     }
   }
 

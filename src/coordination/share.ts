@@ -107,12 +107,10 @@ export function createShare(options: ShareOptions): Share {
     }
   }
 
-  /** Whether the database records what it should. A project has its owner until its release, and none once it is removed. */
-  function isSame(recorded: OwnershipTotals): boolean {
+  /** Returns what the database should record, with epochs. A project has its owner until its release, or until it is removed. */
+  function expectedEpochs(): ReadonlyMap<string, number> {
     const expected = owned.union(leaving).intersection(configured);
-    let epochs = 0;
-    for (const project of expected) epochs += ownership.epoch(project) ?? 0;
-    return recorded.projects === expected.size && recorded.epochs === epochs;
+    return new Map(Array.from(expected, (project) => [project, ownership.epoch(project) ?? 0]));
   }
 
   function take(taken: readonly OwnedProject[]): void {
@@ -141,16 +139,15 @@ export function createShare(options: ShareOptions): Share {
     },
     releaseAll: () => release([...owned]),
     agree: async (recorded) => {
-      if (isSame(recorded)) return false;
-      const epochs = Array.from(owned.intersection(configured), (project) => {
-        return [project, ownership.epoch(project) ?? 0] as const;
-      });
+      const expected = expectedEpochs();
+      const epochs = expected.values().reduce((sum, epoch) => sum + epoch, 0);
+      if (recorded.projects === expected.size && recorded.epochs === epochs) return false;
       const leavingBefore = new Set(leaving);
       const termBefore = term();
       const names = await withTimeout(coordinator.ownedBy(worker), timeoutMs, clock);
       if (termBefore !== term()) return false;
       // A greater epoch can be that of a commit whose outcome is being found out.
-      const unrecorded = epochs
+      const unrecorded = [...expected]
         .filter(([project, epoch]) => (names.get(project) ?? -1) < epoch)
         .map(([project]) => project);
       if (drop(unrecorded)) {

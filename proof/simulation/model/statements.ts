@@ -29,7 +29,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   '39386bcb27aa': 'event_settlements',
   '30e66a215124': 'event_transitions',
   '9d4c0d1e18a0': 'event_writers',
-  '13358f237444': 'owned',
+  '947748348980': 'owned',
   '71c23d16159d': 'failing_projects',
   '182432094f6e': 'failure_counts',
   ed3d667f36a4: 'failures',

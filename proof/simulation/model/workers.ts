@@ -37,7 +37,7 @@ export function workerStatements(tables: Tables): Statements {
     },
     workers: ([name]: [string], nowUs) => {
       const configured = [...project.values()].filter(({ removed_at }) => removed_at === null);
-      const owned = configured.filter(({ owner }) => owner === name);
+      const owned = [...project.values()].filter(({ owner }) => owner === name);
       return [...worker.values()]
         .toSorted((one, other) => compareTexts(one.worker, other.worker))
         .map((row) => ({
@@ -54,7 +54,7 @@ export function workerStatements(tables: Tables): Statements {
     },
     owned: ([name]: [string]) =>
       [...project.values()]
-        .filter(({ owner, removed_at }) => owner === name && removed_at === null)
+        .filter(({ owner }) => owner === name)
         .map(({ id, epoch }) => ({ id, epoch })),
     delete_expired: ([names, expires]: [string[], number[]]) => {
       for (const [index, name] of names.entries()) {

@@ -658,6 +658,29 @@ describe('the comparison of owned projects with the database', () => {
     expect(only.may()).toEqual(ids(2));
   });
 
+  it('claims a project again that it was giving back when the database lost its claim', async () => {
+    let share = 2;
+    const only = workerOver(rows, 'w', ids(2), { shareSize: () => share });
+    await only.worker.start();
+    const poll = Promise.withResolvers<void>();
+    only.polls.set('p1', poll.promise);
+    share = 1;
+    await pass(BEAT);
+    expect(only.may()).toEqual(['p0']);
+    rows.owners.clear();
+    share = 2;
+    await pass(BEAT);
+    expect(only.may()).toEqual(ids(2));
+    // The end of the poll releases nothing: it belongs to the lost claim.
+    poll.resolve();
+    await pass(BEAT / 4);
+    expect(only.may()).toEqual(ids(2));
+    expect(only.epochs).toEqual(
+      new Map([...rows.owners].map(([project, { epoch }]) => [project, epoch])),
+    );
+    await only.worker.stop();
+  });
+
   it('finds a project that only the database records while another one is given back', async () => {
     const all = ids(4);
     const only = workerOver(rows, 'w', all.slice(0, 3));

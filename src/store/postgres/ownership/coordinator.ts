@@ -78,7 +78,7 @@ DELETE FROM evalwatch.worker WHERE worker = $1`,
 };
 
 const OWNED: Statement = {
-  text: 'SELECT id, epoch FROM evalwatch.project WHERE owner = $1 AND removed_at IS NULL',
+  text: 'SELECT id, epoch FROM evalwatch.project WHERE owner = $1',
 };
 
 /**
