@@ -674,6 +674,7 @@ describe('the comparison of owned projects with the database', () => {
     // The end of the poll releases nothing: it belongs to the lost claim.
     poll.resolve();
     await pass(BEAT / 4);
+    expect(rows.projectsOf('w')).toEqual(ids(2));
     expect(only.may()).toEqual(ids(2));
     expect(only.epochs).toEqual(
       new Map([...rows.owners].map(([project, { epoch }]) => [project, epoch])),
