@@ -424,15 +424,14 @@ done:
 }
 
 #define counts(what, w) (what[at(w, 0)] + (P > 1 -> what[at(w, P - 1)] : 0))
-#define recorded(w) ((owner[0] == w) + (P > 1 && owner[P - 1] == w))
 #define live (lease[0] + lease[1] + (W > 2 -> lease[W - 1] : 0))
 /* fairShare in worker.ts */
 #define due(workers) ((P + (workers) - 1) / (workers))
-#define isStray(w, p) (!own[at(w, p)] && !leaving[at(w, p)])
+#define isStray(w, p) (owner[p] == w && !own[at(w, p)] && !leaving[at(w, p)])
 #ifdef NO_STRAYS
 #define hasStrays(w) false
 #else
-#define hasStrays(w) (!counts(leaving, w) && recorded(w) > counts(own, w))
+#define hasStrays(w) (isStray(w, 0) || (P > 1 && isStray(w, P - 1)))
 #endif
 #define isBelow(w) (counts(own, w) < due(live))
 #define hasFree(w) ((!own[at(w, 0)] && isFree(0)) || (!own[at(w, P - 1)] && isFree(P - 1)))
