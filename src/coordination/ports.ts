@@ -30,8 +30,8 @@ export interface NewestConfiguration {
 }
 
 /**
- * Totals of the projects that a worker owns; a removed one has no owner. If a standby has lost the last changes of hands, the lost ownerships
- * have greater epochs than those that it has in their place, so the sum differs even if the number does not.
+ * Totals of the projects that a worker owns; a removed one has no owner. If a promoted standby has lost the last changes of
+ * ownership, what it has lost has greater epochs than what it has in its place: the sum differs even if the number does not.
  */
 export interface OwnershipTotals {
   readonly projects: number;

@@ -31,8 +31,8 @@ export interface Share {
   releaseAll(): void;
   /**
    * Gives back what only the database records as owned: the answer to a claim was lost, a commit was refused, or a standby
-   * has lost a release. Drops what only this worker regards as owned: a standby has lost its claim, and perhaps has an
-   * earlier one, or a request that it had given up took effect late, such as an earlier `join`.
+   * has lost a release. Drops what only this worker regards as owned, or what the database has under an earlier epoch: a
+   * standby has lost its claim, or a request that this worker had given up took effect late, such as an earlier `join`.
    * @param recorded totals according to the database; asks for the names of the projects if they show a difference
    * @returns whether it gave a project back, which is free then
    * @throws {StoreError}
@@ -89,12 +89,13 @@ export function createShare(options: ShareOptions): Share {
     onChange(NO_CHANGE);
   }
 
-  function drop(projects: readonly string[]): boolean {
+  /** Returns those that this worker owned until now. */
+  function drop(projects: readonly string[]): readonly string[] {
     const dropped = projects.filter((project) => owned.delete(project) || leaving.delete(project));
-    if (dropped.length === 0) return false;
+    if (dropped.length === 0) return dropped;
     for (const project of dropped) ownership.disown(project);
     onChange({ taken: [], dropped });
-    return true;
+    return dropped;
   }
 
   /** Releases projects that only the database records, as many as it can in the time that a beat has for it. */
@@ -144,24 +145,23 @@ export function createShare(options: ShareOptions): Share {
       if (recorded.projects === expected.size && recorded.epochs === epochs) return false;
       const leavingBefore = new Set(leaving);
       const termBefore = term();
-      const names = await withTimeout(coordinator.ownedBy(worker), timeoutMs, clock);
+      const found = await withTimeout(coordinator.ownedBy(worker), timeoutMs, clock);
       if (termBefore !== term()) return false;
-      // A greater epoch can be that of a commit whose outcome is being found out.
-      const unrecorded = [...expected]
-        .filter(([project, epoch]) => (names.get(project) ?? -1) < epoch)
-        .map(([project]) => project);
-      if (drop(unrecorded)) {
-        emit({ type: 'worker.released', worker, projects: unrecorded.length, owned: owned.size });
+      // A later epoch can be that of a commit whose outcome is being found out.
+      const isLost = (project: string) =>
+        (found.get(project) ?? -Infinity) < (expected.get(project) ?? 0);
+      const dropped = drop([...expected.keys()].filter(isLost));
+      if (dropped.length > 0) {
+        emit({ type: 'worker.released', worker, projects: dropped.length, owned: owned.size });
       }
-      const strays = new Set(names.keys())
-        .difference(owned)
-        .difference(leavingBefore)
-        .difference(leaving);
-      await releaseStrays([...strays]);
-      return strays.size > 0;
+      const strays = [...found.keys()].filter(
+        (project) => !owned.has(project) && !leaving.has(project) && !leavingBefore.has(project),
+      );
+      await releaseStrays(strays);
+      return strays.length > 0;
     },
     released: () => releases.settled(),
-    drop: (project) => drop([project]),
+    drop: (project) => drop([project]).length > 0,
     dropAll: () => {
       const dropped = [...owned, ...leaving];
       for (const project of dropped) ownership.disown(project);
