@@ -74,7 +74,10 @@ export function assemble(given: Given) {
     ? PATIENCE_WITH_DATABASE_MS + NOTICED_AFTER_LEASES * leaseMs
     : PATIENCE_MS;
   const service = createService({ world, keys: createKeyRing(KEY), etag: 'none' });
-  const oracle = createOracle(world, { isShared });
+  const oracle = createOracle(world, {
+    isShared,
+    areLeasesDoubted: databaseClock.areLeasesDoubted,
+  });
   const requestRate = createRequestRate(course);
   const setbacks = createSetbacks({ kernel, projects, patienceMs, fault });
   const watch = createWatch({

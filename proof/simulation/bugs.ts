@@ -200,7 +200,7 @@ export const OF_WORKERS: readonly Bug[] = [
         'true',
       ],
     ],
-    notice: /was told by|was settled twice/,
+    notice: /was told by|was settled twice|told after its end/,
   },
   {
     what: 'a failure is settled and counted twice',
@@ -294,13 +294,13 @@ export const OF_WORKERS: readonly Bug[] = [
         'if (outcome === undefined) return;',
       ],
     ],
-    notice: /was told by/,
+    notice: /was told by|told after its end/,
   },
   {
     what: 'a stop ends the lease before the reports of failures have ended',
     file: 'coordination/worker.ts',
     replace: [['await Promise.all([share.released(), work]);', 'await share.released();']],
-    notice: /was told by/,
+    notice: /was told by|told after its end/,
   },
   {
     what: 'a project that was polled by a clock far ahead rests at its next owner',

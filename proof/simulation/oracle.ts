@@ -54,9 +54,11 @@ export interface Oracle {
 interface OracleOptions {
   /** Whether several workers poll. */
   readonly isShared: boolean;
+  /** Whether two workers may report the same failure now. */
+  readonly areLeasesDoubted: () => boolean;
 }
 
-export function createOracle(world: World, { isShared }: OracleOptions): Oracle {
+export function createOracle(world: World, { isShared, areLeasesDoubted }: OracleOptions): Oracle {
   const { projects } = world;
   const states = new Map<string, State>(projects.map((project) => [project, UNKNOWING]));
   const batches = new Map<string, Batch[]>(projects.map((project) => [project, []]));
@@ -68,6 +70,8 @@ export function createOracle(world: World, { isShared }: OracleOptions): Oracle 
   const toldMoves = new Map<number, Move>();
   const toldFailures = new Map<number, Told[]>();
   const settled = new Map<number, Settlement>();
+  /** Failures that were pending at a failover: the standby may lack a claim, so that two workers report them. */
+  const claimsLost = new Set<number>();
   /**
    * Prompts of the moves that the store lost, by id of the move: a worker may have fetched the error_info before, and report
    * it. The store can give an id again.
@@ -120,8 +124,8 @@ export function createOracle(world: World, { isShared }: OracleOptions): Oracle 
       const { transitionId, errorInfo, promptId } = event;
       const told = toldFailures.get(transitionId) ?? [];
       if (lost.get(transitionId) !== promptId) {
-        // The watch compares what several workers have reported since the last failover.
-        if (!isShared && settled.has(transitionId)) {
+        const mayBeToldAgain = claimsLost.has(transitionId) || areLeasesDoubted();
+        if (settled.has(transitionId) && !mayBeToldAgain) {
           faults.push(`failure ${transitionId} was told after its end`);
         }
         if (told.some((each) => each.process === process && each.promptId === promptId)) {
@@ -317,6 +321,9 @@ export function createOracle(world: World, { isShared }: OracleOptions): Oracle 
       refill(states, savedStates);
       refill(batches, savedBatches);
       refill(settled, savedSettled);
+      for (const { transitionId, settlement } of failures) {
+        if (settlement === undefined) claimsLost.add(transitionId);
+      }
       for (const [key, entry] of taken) {
         if (!takenBefore.has(entry) && !unread.has(key)) unread.set(key, entry);
       }
@@ -326,7 +333,7 @@ export function createOracle(world: World, { isShared }: OracleOptions): Oracle 
       for (const id of toldMoves.keys()) if (!isStored.has(id)) toldMoves.delete(id);
       for (const [id, told] of toldFailures) {
         if (!isStored.has(id)) toldFailures.delete(id);
-        // Its settlement may be lost, so that the same process may report it again.
+        // The store may have lost its settlement, so that the same process may report it again.
         else if (!isSettled.has(id)) {
           toldFailures.set(
             id,
