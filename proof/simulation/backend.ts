@@ -34,8 +34,8 @@ export interface AccessOptions {
   readonly onClaimSent: () => boolean;
   /** Called before the database executes a claim of projects. Returns the function to call with the claimed projects. */
   readonly onClaiming: () => (projects: readonly string[]) => void;
-  /** Called when the database has changed the configured projects, with those that were not configured before. */
-  readonly onConfigured: (added: readonly string[]) => void;
+  /** Called when the database has configured these projects, with those that were not configured before. */
+  readonly onConfigured: (projects: readonly string[], added: readonly string[]) => void;
   /** Called when the process has claimed a failure of a project that is configured in the database. */
   readonly onFailureClaimed: (project: string) => void;
   /** Called when the postponement of a failure is held up. */

@@ -36,8 +36,8 @@ export interface Rollouts {
   /** Called when a process has started, or has sent a request. */
   started(process: Reloading): void;
   sent(process: Reloading): void;
-  /** Called when the database has changed the configured projects for a process, which may be dead by now. */
-  configured(process: Reloading): void;
+  /** Called when the database has configured these projects for a process, which may be dead by now. */
+  configured(process: Reloading, projects: readonly string[]): void;
   /** Called when a standby has taken the place of the database, which may have lost changes. */
   failedOver(): void;
   /** Returns the ids of the projects that are configured in the store. */
@@ -84,7 +84,7 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
     const projects = kept.length === 0 ? whole.projects : kept;
     const baseUrl = addresses[kernel.chance(0.5) ? 0 : 1] ?? '';
     wanted = { ...whole, projects, service: { ...whole.service, baseUrl } };
-    kernel.note(`WANTED ${baseUrl} ${projects.map(({ id }) => id).join()}`);
+    kernel.note(`WANTED ${baseUrl} ${idsOf(wanted).join()}`);
     for (const process of processes()) follow(process);
   }
 
@@ -156,8 +156,11 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
       if (!meeting.delete(process)) return;
       kernel.after(kernel.between(0, MEETING_MS), () => reload(process));
     },
-    configured: (process) => {
-      if (!processes().includes(process) || !process.isReloading) changes += 1;
+    configured: (process, projects) => {
+      const reloads = processes().includes(process) && process.isReloading;
+      // What it restored before the reload may arrive during it.
+      const isRestored = projects.join() === idsOf(process.config).join();
+      if (!reloads || isRestored) changes += 1;
     },
     failedOver: () => {
       changes += 1;
@@ -169,4 +172,8 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
         return !isReloading && config.projects.some(({ id }) => id === project);
       }),
   };
+}
+
+function idsOf({ projects }: Config): readonly string[] {
+  return projects.map(({ id }) => id);
 }

@@ -123,9 +123,9 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
           onClaimed?.(claimed);
         };
       },
-      onConfigured: (added) => {
+      onConfigured: (configured, added) => {
         for (const project of added) addedAt.set(project, kernel.now());
-        rollouts.configured(life());
+        rollouts.configured(life(), configured);
       },
       onFailureClaimed: (project) => checkConfigured(life(), project),
       onPostponementHeldUp: () => endings.dieSometimes(life(), DEATH_AT_POSTPONEMENT),

@@ -61,7 +61,10 @@ export function watchServer({
         const [made] = rows as readonly { readonly epoch: number | null }[];
         if (made !== undefined && made.epoch !== null) {
           kernel.note(`${process.machine.name} configures ${ids.join()}`);
-          process.onConfigured(ids.filter((id) => !before.has(id)));
+          process.onConfigured(
+            ids,
+            ids.filter((id) => !before.has(id)),
+          );
         }
         return rows;
       });
