@@ -44,6 +44,10 @@ export interface AccessOptions {
   readonly onTrouble: () => void;
   /** Called when a request other than a commit fails or is answered late: its worker may stop polling for a moment. */
   readonly onUnanswered: () => void;
+  /** Called when a release of projects fails in time: its worker polls nothing until it has renewed its lease. */
+  readonly onReleaseFailed: () => void;
+  /** Called when a renewal of the lease is sent. */
+  readonly onRenewing: () => void;
   /** Called when the database begins or renews the lease of the process. */
   readonly onRenewed: () => void;
   /** Called when the process has read the leases of all workers. */

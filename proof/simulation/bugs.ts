@@ -335,6 +335,12 @@ export const OF_WORKERS: readonly Bug[] = [
     notice: /is not polled for/,
   },
   {
+    what: 'a worker rests until its next regular beat after a failed release',
+    file: 'coordination/worker.ts',
+    replace: [["    if (state === 'running') heartbeat.schedule();\n", '']],
+    notice: /rests since a release/,
+  },
+  {
     what: 'statements take the time of the worker',
     file: '../proof/simulation/postgres/watched-server.ts',
     replace: [

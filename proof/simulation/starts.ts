@@ -131,6 +131,8 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
       onPostponementHeldUp: () => endings.dieSometimes(life(), DEATH_AT_POSTPONEMENT),
       onTrouble: () => watch.troubled(name),
       onUnanswered: () => watch.unanswered(name),
+      onReleaseFailed: () => watch.releaseFailed(name, life),
+      onRenewing: () => watch.renewing(name),
       onRenewed: () => {
         watch.renewed(name);
         endings.dieAtRenewalSometimes(life());

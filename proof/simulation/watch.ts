@@ -1,5 +1,6 @@
 import type { MonitorEvent } from '../../src/monitor/events.ts';
 import type { DatabaseClock } from './faults/database-clock.ts';
+import type { Life } from './hosts.ts';
 import type { Kernel } from './kernel.ts';
 import type { Machine } from './machine.ts';
 
@@ -26,6 +27,10 @@ export interface Watch {
   /** Records that a beat or another request of it has failed: it may skip polls until the next beat. */
   unanswered(process: string): void;
   hasTroubleSince(process: string, at: number): boolean;
+  /** Records that a release of its projects has failed, and expects that it soon renews its lease, until which it rests. */
+  releaseFailed(process: string, life: () => Pick<Life, 'machine' | 'steadySince'>): void;
+  /** Records that a renewal of its lease is sent. */
+  renewing(process: string): void;
   /** Records that its lease begins or is renewed in the database. */
   renewed(process: string): void;
   /** Records that it has ended its lease. */
@@ -53,6 +58,8 @@ export function createWatch(options: WatchOptions): Watch {
   const unansweredAt = new Map<string, number>();
   let failedOverAt = -Infinity;
   const renewedAt = new Map<string, number>();
+  /** When a renewal was last sent. */
+  const renewingAt = new Map<string, number>();
   const tellers = new Map<number, { readonly process: string; readonly at: number }[]>();
   /** Last polls by process and project: when each was due by the clock of the process, and when it started. */
   const starts = new Map<string, { readonly dueAt: number; readonly at: number }>();
@@ -165,6 +172,22 @@ export function createWatch(options: WatchOptions): Watch {
       unansweredAt.set(process, kernel.now());
     },
     hasTroubleSince,
+    releaseFailed: (process, life) => {
+      const at = kernel.now();
+      const { steadySince } = life();
+      kernel.after(UNANSWERED_MS, () => {
+        // It has neither ended, begun to stop nor been paused, and no other request has delayed a beat.
+        const own = life();
+        const isSame = steadySince !== undefined && own.steadySince === steadySince;
+        const isAlone = unansweredAt.get(process) === at;
+        if (!own.machine.isAlive() || !isSame || !isAlone) return;
+        if ((renewingAt.get(process) ?? -Infinity) >= at) return;
+        fault(`${process} rests since a release of its projects failed`);
+      });
+    },
+    renewing: (process) => {
+      renewingAt.set(process, kernel.now());
+    },
     renewed: (process) => {
       renewedAt.set(process, kernel.now());
     },

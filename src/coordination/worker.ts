@@ -130,10 +130,8 @@ export function createWorker(options: WorkerOptions): Worker {
     restoration.check(answer, digest);
     const hasReleased = await share.agree(owned);
     if (state === 'stopping') return;
-    await share.balance(
-      workers.filter((one) => one.id === id || one.configDigest === digest).length,
-      hasFree || hasReleased,
-    );
+    const sharing = workers.filter((one) => one.id === id || one.configDigest === digest);
+    await share.balance(sharing.length, hasFree || hasReleased);
   }
 
   function setAnswered(next: boolean): void {
@@ -150,6 +148,8 @@ export function createWorker(options: WorkerOptions): Worker {
     waitsFor = error.reason;
     // Drops an expired lease now: its timer may fire late.
     lease.isHeld();
+    // Nothing is polled until the next beat. After a failed release, which no beat waits for, that would come late.
+    if (state === 'running') heartbeat.schedule();
   }
 
   return {

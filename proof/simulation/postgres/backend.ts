@@ -52,9 +52,14 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           openWork.run(async () => {
             const sentAt = kernel.now();
             const given = await sender.send<Row>(statement, values, limits);
-            if ('error' in given || kernel.now() - sentAt > LATE_MS) process.onUnanswered();
-            if ('error' in given) throw toStoreError(given.error, []);
-            if (kindsOf(statement.text).readsLeases) {
+            const isLate = kernel.now() - sentAt > LATE_MS;
+            if ('error' in given || isLate) process.onUnanswered();
+            const kinds = kindsOf(statement.text);
+            if ('error' in given) {
+              if (kinds.releases && !isLate) process.onReleaseFailed();
+              throw toStoreError(given.error, []);
+            }
+            if (kinds.readsLeases) {
               process.onLeasesRead(given.rows as unknown as readonly ReadLease[]);
             }
             return given.rows;

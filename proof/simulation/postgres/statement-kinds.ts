@@ -14,6 +14,8 @@ const PATTERNS = {
   renewsLease: /UPDATE evalwatch\.worker SET expires_at\b/,
   /** Reads the leases of all workers. */
   readsLeases: /\bAS expires_us\b/,
+  /** Gives projects back. */
+  releases: /UPDATE evalwatch\.project SET owner = NULL\b/,
   endsLease: /DELETE FROM evalwatch\.worker WHERE worker = \$1$/,
   grants: /UPDATE evalwatch\.rate\b/,
 };

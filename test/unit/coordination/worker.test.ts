@@ -209,6 +209,18 @@ describe('a released project', () => {
     expect([first.may(), second.may()]).toEqual([['p0'], ['p1']]);
     expect(first.log.of('worker.lease_lost')).toEqual([]);
   });
+
+  it('stops the polls of the others for at most a second if the release fails', async () => {
+    const first = workerOver(rows, 'first', ids(2));
+    await first.worker.start();
+    await workerOver(rows, 'second', ids(2)).worker.start();
+    first.database('releases fail');
+    await pass(BEAT);
+    expect(first.may()).toEqual([]);
+    first.database('none');
+    await pass(1000);
+    expect(first.may()).toEqual(['p0']);
+  });
 });
 
 describe('a lost lease', () => {
