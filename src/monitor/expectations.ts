@@ -72,19 +72,15 @@ export function createExpectations(options: ExpectationsOptions): LearnedExpecta
   const movedAt = new Map<string, number>();
   let last: Promise<void> = Promise.resolve();
 
-  function isCurrent({ project, status, maxIntervalMs: interval }: LearningState): boolean {
-    const known = remembered.get(project)?.[status];
-    if (known?.day !== dayOf(clock.now()) || known.maxIntervalMs !== interval) return false;
-    const changedAt = Math.max(
-      movedAt.get(project) ?? -Infinity,
-      clock.monotonic() - RELEARN_INTERVAL_MS,
-    );
+  /** Whether nothing that a state depends on can have changed since it was learned. */
+  function isCurrent(
+    known: Remembered | undefined,
+    today: number,
+    intervalMs: number,
+    changedAt: number,
+  ): boolean {
+    if (known?.day !== today || known.maxIntervalMs !== intervalMs) return false;
     return known.typicalMs !== undefined || known.learnedAt > changedAt;
-  }
-
-  function isYoung({ project, status }: LearningState): boolean {
-    const known = remembered.get(project)?.[status];
-    return known !== undefined && known.typicalMs === undefined;
   }
 
   async function learnStates(states: readonly LearningState[]): Promise<void> {
@@ -102,20 +98,24 @@ export function createExpectations(options: ExpectationsOptions): LearnedExpecta
   }
 
   async function learnOutdated(): Promise<void> {
-    const ids = [...projects().keys()];
     for (const map of [remembered, movedAt]) {
       for (const id of map.keys()) if (!projects().has(id)) map.delete(id);
     }
-    const states = ids.flatMap((project) => {
+    const today = dayOf(clock.now());
+    const relearnedAt = clock.monotonic() - RELEARN_INTERVAL_MS;
+    const young: LearningState[] = [];
+    const old: LearningState[] = [];
+    for (const project of projects().keys()) {
       const intervalMs = maxIntervalMs(project);
-      return UNFINISHED_STATUSES.map((status) => {
-        return { project, status, maxIntervalMs: intervalMs };
-      });
-    });
-    const { young = [], old = [] } = Object.groupBy(
-      states.filter((state) => !isCurrent(state)),
-      (state) => (isYoung(state) ? 'young' : 'old'),
-    );
+      const states = remembered.get(project);
+      const changedAt = Math.max(movedAt.get(project) ?? -Infinity, relearnedAt);
+      for (const status of UNFINISHED_STATUSES) {
+        const known = states?.[status];
+        if (isCurrent(known, today, intervalMs, changedAt)) continue;
+        const isYoung = known !== undefined && known.typicalMs === undefined;
+        (isYoung ? young : old).push({ project, status, maxIntervalMs: intervalMs });
+      }
+    }
     await learnInParts(young, YOUNG_STATES_PER_READ);
     await learnInParts(old, STATES_PER_READ);
   }

@@ -20,12 +20,25 @@ const FIELDS: Readonly<Record<string, readonly [name: string, range: string]>> =
 
 const NEVER = 'must be a cron expression that matches at least one date; this one matches none';
 
+/** Maximum number of expressions that are kept, and of days that they share: more than most configurations have. */
+const MAX_KEPT = 100;
+const readBefore = new Map<string, Expression>();
+const sharedDays = new Map<string, Days>();
+
 /**
  * Reads an expression of 5 fields, or 6 with seconds first; day of month and weekday must both match
  * (docs/specification.md#cron-expressions).
- * White space of any kind separates fields.
+ * White space of any kind separates fields. The first 100 expressions are read once.
  */
 export function readExpression(text: string): Expression {
+  const before = readBefore.get(text);
+  if (before !== undefined) return before;
+  const expression = interpret(text);
+  if (readBefore.size < MAX_KEPT) readBefore.set(text, expression);
+  return expression;
+}
+
+function interpret(text: string): Expression {
   const given = text.split(/\s+/).filter((field) => field !== '');
   if (given.length !== 5 && given.length !== 6) {
     return {
@@ -47,15 +60,11 @@ export function readExpression(text: string): Expression {
   return days.next(0) === undefined ? { fault: NEVER } : { days, times: createTimesOfDay(fields) };
 }
 
-/** Maximum number of shared `Days`, more than configurations need. Further ones are not shared. */
-const MAX_SHARED_DAYS = 100;
-const sharedDays = new Map<string, Days>();
-
 /** Shares days between schedules: thousands may run on the same days. */
 function daysOf({ dayOfMonth, month, dayOfWeek }: ParsedFields): Days {
   const key = JSON.stringify([dayOfMonth, month, dayOfWeek]);
   const days = sharedDays.get(key) ?? createDays({ dayOfMonth, month, dayOfWeek });
-  if (sharedDays.size < MAX_SHARED_DAYS) sharedDays.set(key, days);
+  if (sharedDays.size < MAX_KEPT) sharedDays.set(key, days);
   return days;
 }
 

@@ -12,14 +12,15 @@ interface ProjectTimes {
  * once: thousands of projects may share one.
  */
 export function createLongestInterval(clock: Pick<Clock, 'now'>): (times: ProjectTimes) => number {
-  const known = new Map<string, number>();
+  /** By time zone and schedule. */
+  const known = new Map<string, Map<string, number>>();
   return ({ schedule, timezone }) => {
-    // No name of a time zone has a space.
-    const key = `${timezone} ${schedule}`;
-    let interval = known.get(key);
+    let ofZone = known.get(timezone);
+    if (ofZone === undefined) known.set(timezone, (ofZone = new Map()));
+    let interval = ofZone.get(schedule);
     if (interval === undefined) {
       interval = parseSchedule(schedule, timezone).maxIntervalSeconds(clock.now()) * 1000;
-      known.set(key, interval);
+      ofZone.set(schedule, interval);
     }
     return interval;
   };
