@@ -21,34 +21,45 @@ export function knownQuery(
   only: OnlyThese,
 ): { readonly statement: Statement; readonly values: readonly unknown[] } {
   const values: unknown[] = [toStored(project)];
-  const names: string[] = [];
-  const records = kinds.map((kind) => {
+  const isSome: boolean[] = [];
+  for (const kind of kinds) {
     const ids = only.get(kind);
-    names.push(ids === undefined ? kind : `some_${kind}`);
+    isSome.push(ids !== undefined);
     if (ids !== undefined) values.push(JSON.stringify(ids.map((id) => toStored(id))));
+  }
+  const name = `known_${kinds.map((kind, index) => (isSome[index] === true ? `some_${kind}` : kind)).join('_')}`;
+  let statement = statements.get(name);
+  if (statement === undefined) {
+    statement = { name, text: textOf(kinds, isSome) };
+    statements.set(name, statement);
+  }
+  return { statement, values };
+}
+
+/** Built statements by name. */
+const statements = new Map<string, Statement>();
+
+/** @param isSome whether only some records of each kind are read */
+function textOf(kinds: readonly Kind[], isSome: readonly boolean[]): string {
+  let values = 1;
+  const records = kinds.map((kind, index) => {
     // `OFFSET 0` makes the planner look each id up in the index. The ids come as JSON: the length of an array makes the server
     // plan anew, which took longer than the rest.
     const found =
-      ids === undefined
-        ? `evalwatch.record r WHERE r.project_key = p.project_key AND r.kind = '${kind}'`
-        : `json_array_elements_text($${values.length}::json) AS wanted(id) CROSS JOIN LATERAL (
+      isSome[index] === true
+        ? `json_array_elements_text($${(values += 1)}::json) AS wanted(id) CROSS JOIN LATERAL (
              SELECT * FROM evalwatch.record r
              WHERE r.project_key = p.project_key AND r.kind = '${kind}' AND r.id = wanted.id
-             OFFSET 0) r`;
+             OFFSET 0) r`
+        : `evalwatch.record r WHERE r.project_key = p.project_key AND r.kind = '${kind}'`;
     return `'${kind}',
       (SELECT json_agg(json_build_array(r.id, r.status, r.status_raw, r.name, r.timestamp, r.since,
          r.missing, r.gone))
        FROM ${found})`;
   });
-  return {
-    statement: {
-      name: `known_${names.join('_')}`,
-      text: `SELECT p.version, json_build_object('prompt', p.prompts, 'dataset', p.datasets) AS summaries,
+  return `SELECT p.version, json_build_object('prompt', p.prompts, 'dataset', p.datasets) AS summaries,
           json_build_object(${records.join(', ')}) AS records
-        FROM evalwatch.project p WHERE p.id = $1`,
-    },
-    values,
-  };
+        FROM evalwatch.project p WHERE p.id = $1`;
 }
 
 export function toListings(

@@ -57,11 +57,20 @@ counted AS (
  * version by now, it writes nothing and returns no row. The owner is compared because a database that lost commits may give an
  * epoch twice. The last parameter belongs to the durations.
  */
-export function commitStatement({ hasNew, hasFailures, hasDurations }: CommitParts): Statement {
-  const parts = [hasNew && '_new', hasFailures && '_failures', hasDurations && '_durations'];
-  return {
-    name: `commit_poll${parts.filter((part) => part !== false).join('')}`,
-    text: `
+export function commitStatement(parts: CommitParts): Statement {
+  const { hasNew, hasFailures, hasDurations } = parts;
+  const named = [hasNew && '_new', hasFailures && '_failures', hasDurations && '_durations'];
+  const name = `commit_poll${named.filter((part) => part !== false).join('')}`;
+  let statement = statements.get(name);
+  if (statement === undefined) statements.set(name, (statement = { name, text: textOf(parts) }));
+  return statement;
+}
+
+/** Built statements by name. */
+const statements = new Map<string, Statement>();
+
+function textOf({ hasNew, hasFailures, hasDurations }: CommitParts): string {
+  return `
 WITH fenced AS (
   UPDATE evalwatch.project
   SET version = version + 1, prompts = coalesce($4::json, prompts), datasets = coalesce($5::json, datasets),
@@ -94,8 +103,7 @@ moved AS (
   RETURNING transition_id, project_key, kind, to_status
 )${hasDurations ? COUNTED : ''}${hasFailures ? FAILED : ''}
 SELECT (SELECT json_agg(transition_id ORDER BY transition_id) FROM moved) AS transition_ids
-FROM fenced`,
-  };
+FROM fenced`;
 }
 
 interface CommitRecord {
