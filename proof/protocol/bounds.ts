@@ -241,5 +241,5 @@ export const STATEMENTS: readonly (readonly [file: string, text: string])[] = [
   ['monitor/poller.ts', 'if (states.get(project) !== state) return undefined;'],
   ['monitor/failure-reporter.ts', 'if (outcome === undefined || lease() !== heldLease) return;'],
   ['coordination/lease.ts', 'if (termBefore !== term) return undefined;'],
-  ['coordination/share.ts', 'owned.union(leaving).intersection(configured)'],
+  ['coordination/share.ts', 'of owned.union(leaving)'],
 ];

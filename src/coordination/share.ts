@@ -108,10 +108,11 @@ export function createShare(options: ShareOptions): Share {
     }
   }
 
-  /** Returns what the database should record, with epochs. A project has its owner until its release, or until it is removed. */
-  function expectedEpochs(): ReadonlyMap<string, number> {
-    const expected = owned.union(leaving).intersection(configured);
-    return new Map(Array.from(expected, (project) => [project, ownership.epoch(project) ?? 0]));
+  /** Yields what the database should record, with epochs. A project has its owner until its release, or until it is removed. */
+  function* expectedEpochs(): Generator<readonly [project: string, epoch: number]> {
+    for (const project of owned.union(leaving)) {
+      if (configured.has(project)) yield [project, ownership.epoch(project) ?? 0];
+    }
   }
 
   function take(taken: readonly OwnedProject[]): void {
@@ -140,9 +141,9 @@ export function createShare(options: ShareOptions): Share {
     },
     releaseAll: () => release([...owned]),
     agree: async (recorded) => {
-      const expected = expectedEpochs();
-      const epochs = expected.values().reduce((sum, epoch) => sum + epoch, 0);
-      if (recorded.projects === expected.size && recorded.epochs === epochs) return false;
+      const { projects, epochs } = totalsOf(expectedEpochs());
+      if (recorded.projects === projects && recorded.epochs === epochs) return false;
+      const expected = new Map(expectedEpochs());
       const leavingBefore = new Set(leaving);
       const termBefore = term();
       const found = await withTimeout(coordinator.ownedBy(worker), timeoutMs, clock);
@@ -170,4 +171,14 @@ export function createShare(options: ShareOptions): Share {
       return dropped;
     },
   };
+}
+
+function totalsOf(owned: Iterable<readonly [project: string, epoch: number]>): OwnershipTotals {
+  let projects = 0;
+  let epochs = 0;
+  for (const [, epoch] of owned) {
+    projects += 1;
+    epochs += epoch;
+  }
+  return { projects, epochs };
 }
