@@ -95,14 +95,17 @@ export function createService(
   function listingAnswer(request: IncomingMessage, project: string, kind: Kind): Answer {
     const rendered = listings(project, kind);
     if (rendered === undefined) return errorAnswer(404);
-    const asked = options.etag === 'none' ? undefined : request.headers['if-none-match'];
-    const listing = { project, kind, items: rendered.items, conditional: asked !== undefined };
-    const etag = `${options.etag === 'weak' ? 'W/' : ''}"${rendered.etag}"`;
-    const headers: Record<string, string> = options.etag === 'none' ? {} : { etag };
-    if (asked !== undefined && matchesEtag(asked, rendered.etag)) {
+    const { body, items } = rendered;
+    const hasEtag = options.etag !== 'none';
+    const asked = hasEtag ? request.headers['if-none-match'] : undefined;
+    const listing = { project, kind, items, conditional: asked !== undefined };
+    if (!hasEtag) return { ...bodyAnswer(200, body, {}), listing };
+    const etag = rendered.etag();
+    const headers = { etag: `${options.etag === 'weak' ? 'W/' : ''}"${etag}"` };
+    if (asked !== undefined && matchesEtag(asked, etag)) {
       return { ...emptyAnswer(304, headers), listing };
     }
-    return { ...bodyAnswer(200, rendered.body, headers), listing };
+    return { ...bodyAnswer(200, body, headers), listing };
   }
 
   return (request) => {

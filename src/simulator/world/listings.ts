@@ -8,8 +8,8 @@ export type ItemStatus = readonly [id: unknown, status: unknown];
 /** A listing, ready to be sent. */
 export interface RenderedListing {
   readonly body: Buffer;
-  /** ETag of the body, without quotes. */
-  readonly etag: string;
+  /** Returns the ETag of the body, without quotes. */
+  readonly etag: () => string;
   readonly items: readonly ItemStatus[];
 }
 
@@ -43,8 +43,12 @@ export function createListings(
   function render(records: Iterable<Prompt | Dataset>): RenderedListing {
     const parts = Array.from(records, fragmentOf);
     const body = Buffer.from(`[${parts.map((part) => part.json).join(',')}]`);
-    const etag = createHash('sha1').update(body).digest('base64url');
-    return { body, etag, items: parts.map((part) => part.item) };
+    let etag: string | undefined;
+    return {
+      body,
+      etag: () => (etag ??= createHash('sha1').update(body).digest('base64url')),
+      items: parts.map((part) => part.item),
+    };
   }
 
   return (project, kind) => {
