@@ -48,7 +48,8 @@ export function createCourse({ scenario, ...facts }: CourseOptions): Course {
   const put = new Set<() => void>();
 
   function fault(text: string): void {
-    kernel.note(`FAULT ${text}`);
+    // Without a stack, which not every run has.
+    kernel.note(`FAULT ${text.split('\n', 1).join()}`);
     faults.push(text);
     kernel.stop();
   }

@@ -4,7 +4,6 @@ import type { Answer, ServedListing } from '../../src/simulator/answer.ts';
 import type { FaultFreeAnswer } from '../../src/simulator/service.ts';
 import type { Kernel } from './kernel.ts';
 import type { Machine } from './machine.ts';
-import { withoutStack } from './without-stack.ts';
 
 /** Probabilities of faults of network and service, for each request. */
 export interface Weather {
@@ -85,8 +84,7 @@ export function createNetwork(options: NetworkOptions): Network {
     function fail(code: string): void {
       if (isOver) return;
       end();
-      const error = withoutStack(() => Object.assign(new Error(code), { code }));
-      handler.onResponseError?.(controller, error);
+      handler.onResponseError?.(controller, Object.assign(new Error(code), { code }));
     }
 
     const controller: Dispatcher.DispatchController = {

@@ -22,6 +22,12 @@ interface Batch {
   isReported: boolean;
 }
 
+/** The transitions in the store, by id. */
+interface StoredMoves {
+  readonly byId: ReadonlyMap<number, TransitionRow>;
+  readonly ofProject: (project: string) => readonly TransitionRow[];
+}
+
 interface Told {
   readonly process: string;
   readonly promptId: string;
@@ -157,34 +163,32 @@ export function createOracle(world: World, { isShared, areLeasesDoubted }: Oracl
     }
   }
 
-  function compareMoves(rows: readonly TransitionRow[]): readonly string[] {
+  function compareMoves({ byId, ofProject }: StoredMoves): readonly string[] {
     const differences: string[] = [];
-    const perProject = Map.groupBy(rows, ({ project }) => project);
     for (const project of projects) {
-      const rowsOfProject = perProject.get(project) ?? [];
+      const rows = ofProject(project);
       let next = 0;
       for (const batch of batches.get(project) ?? []) {
-        const own = rowsOfProject.slice(next, next + batch.moves.length);
-        next += batch.moves.length;
-        if (!areSame(own, batch.stored)) {
-          const expected = JSON.stringify(batch.moves);
+        const { moves, stored, isReported } = batch;
+        if (stored === undefined || !areAt(rows, next, stored)) {
+          const own = rows.slice(next, next + moves.length);
+          const expected = JSON.stringify(moves);
           const found = JSON.stringify(own.map(textOf).toSorted());
           if (expected !== found) {
             return [`transitions of ${project}: expected ${expected}, stored ${found}`];
           }
           batch.stored = own;
         }
-        for (const { transitionId } of own) {
-          if (batch.isReported && !toldMoves.has(transitionId)) {
+        for (const { transitionId } of batch.stored ?? []) {
+          if (isReported && !toldMoves.has(transitionId)) {
             differences.push(`transition ${transitionId} was not told`);
           }
         }
+        next += moves.length;
       }
-      const others = rowsOfProject.length - next;
+      const others = rows.length - next;
       if (others > 0) differences.push(`transitions of ${project} that nothing served: ${others}`);
     }
-    const byId = new Map<number, TransitionRow>();
-    for (const row of rows) byId.set(row.transitionId, row);
     for (const [id, told] of toldMoves) {
       const row = byId.get(id);
       if (row === undefined || !isSameMove(row, told)) {
@@ -195,18 +199,18 @@ export function createOracle(world: World, { isShared, areLeasesDoubted }: Oracl
   }
 
   function compareFailures(
-    rows: readonly TransitionRow[],
+    { byId }: StoredMoves,
     failures: readonly FailureRow[],
     isOver: boolean,
     stopped: string | undefined,
   ): readonly string[] {
     const differences: string[] = [];
-    const found = new Map(failures.map((failure) => [failure.transitionId, failure]));
-    const failed = rows.filter(({ to }) => to === 'FAILED');
-    if (found.size !== failed.length || failures.length !== failed.length) {
-      differences.push(`${failed.length} moves to FAILED have ${failures.length} failures`);
-    }
-    for (const { transitionId, id } of failed) {
+    const found = new Map<number, FailureRow>();
+    for (const failure of failures) found.set(failure.transitionId, failure);
+    let failed = 0;
+    for (const { transitionId, id, to } of byId.values()) {
+      if (to !== 'FAILED') continue;
+      failed += 1;
       const failure = found.get(transitionId);
       const told = (toldFailures.get(transitionId) ?? []).filter((each) => each.promptId === id);
       if (failure === undefined) differences.push(`no failure of transition ${transitionId}`);
@@ -229,12 +233,14 @@ export function createOracle(world: World, { isShared, areLeasesDoubted }: Oracl
         }
       }
     }
-    const prompts = new Map(failed.map(({ transitionId, id }) => [transitionId, id]));
+    if (found.size !== failed || failures.length !== failed) {
+      differences.push(`${failed} moves to FAILED have ${failures.length} failures`);
+    }
     for (const [id, told] of toldFailures) {
-      const known = new Set([prompts.get(id), lost.get(id)]);
-      if (told.some(({ promptId }) => !known.has(promptId))) {
-        differences.push(`told, not stored: failure ${id}`);
-      }
+      const row = byId.get(id);
+      const isKnown = ({ promptId }: Told) =>
+        promptId === lost.get(id) || (row?.to === 'FAILED' && row.id === promptId);
+      if (!told.every(isKnown)) differences.push(`told, not stored: failure ${id}`);
     }
     return differences;
   }
@@ -242,18 +248,13 @@ export function createOracle(world: World, { isShared, areLeasesDoubted }: Oracl
   /** Compares totals with rows, and the stored state of each prompt with what was served. */
   async function compareStates(
     reader: StoreReader,
-    rows: readonly TransitionRow[],
+    moves: StoredMoves,
     failures: readonly FailureRow[],
   ): Promise<readonly string[]> {
     const [snapshot, statuses] = await Promise.all([reader.snapshot(), reader.statuses({})]);
     const differences: string[] = [];
-    const ofProject = <Row extends { readonly project: string }>(all: readonly Row[]) => {
-      const groups = Map.groupBy(all, ({ project }) => project);
-      return (project: string) => groups.get(project) ?? [];
-    };
-    const statusesOf = ofProject(statuses);
-    const rowsOf = ofProject(rows);
-    const failuresOf = ofProject(failures);
+    const statusesOf = byProject(statuses);
+    const failuresOf = byProject(failures);
     for (const { project, listings: figures } of snapshot.projects) {
       const state = states.get(project);
       const prompts = figures.get('prompt');
@@ -282,7 +283,7 @@ export function createOracle(world: World, { isShared, areLeasesDoubted }: Oracl
       expect('gone', state.gone, prompts.goneTotal);
       expect(
         'totals',
-        countBy(rowsOf(project).map(({ from, to }) => `${from} ${to}`)),
+        countPairs(moves.ofProject(project)),
         prompts.transitions.map(([from, to, n]) => `${from} ${to} ${n}`).toSorted(),
       );
       const settledRows = failuresOf(project).filter(({ settlement }) => settlement);
@@ -357,11 +358,14 @@ export function createOracle(world: World, { isShared, areLeasesDoubted }: Oracl
     compare: async (reader, isOver, stopped) => {
       const [newest, failures] = await Promise.all([reader.transitions({}), reader.failures({})]);
       const rows = newest.toSorted((one, other) => one.transitionId - other.transitionId);
+      const byId = new Map<number, TransitionRow>();
+      for (const row of rows) byId.set(row.transitionId, row);
+      const stored: StoredMoves = { byId, ofProject: byProject(rows) };
       return [
         ...faults,
-        ...compareMoves(rows),
-        ...compareFailures(rows, failures, isOver, stopped),
-        ...(await compareStates(reader, rows, failures)),
+        ...compareMoves(stored),
+        ...compareFailures(stored, failures, isOver, stopped),
+        ...(await compareStates(reader, stored, failures)),
         ...(isOver ? await compareWithWorld(reader) : []),
       ];
     },
@@ -378,15 +382,17 @@ function textOf({ id, from, to }: Move): string {
   return `${id} ${from} ${to}`;
 }
 
-/** Whether these are the moves that were found before, if any were. */
-function areSame(
+/** Whether these rows are at this place. */
+function areAt(
   rows: readonly TransitionRow[],
-  before: readonly TransitionRow[] | undefined,
+  start: number,
+  expected: readonly TransitionRow[],
 ): boolean {
-  if (rows.length !== before?.length) return false;
-  for (const [index, row] of rows.entries()) {
-    const other = before[index];
-    if (row.transitionId !== other?.transitionId || !isSameMove(row, other)) return false;
+  let place = start;
+  for (const before of expected) {
+    const row = rows[place];
+    if (row?.transitionId !== before.transitionId || !isSameMove(row, before)) return false;
+    place += 1;
   }
   return true;
 }
@@ -410,4 +416,25 @@ function countBy(texts: readonly string[]): readonly string[] {
   const counts = new Map<string, number>();
   for (const text of texts) counts.set(text, (counts.get(text) ?? 0) + 1);
   return Array.from(counts, ([text, count]) => `${text} ${count}`).toSorted();
+}
+
+/** Counts each move by its statuses. */
+function countPairs(rows: readonly TransitionRow[]): readonly string[] {
+  const counts = new Map<string, Map<string, number>>();
+  for (const { from, to } of rows) {
+    let ofOrigin = counts.get(from);
+    if (ofOrigin === undefined) counts.set(from, (ofOrigin = new Map()));
+    ofOrigin.set(to, (ofOrigin.get(to) ?? 0) + 1);
+  }
+  return [...counts]
+    .flatMap(([from, ofOrigin]) => Array.from(ofOrigin, ([to, count]) => `${from} ${to} ${count}`))
+    .toSorted();
+}
+
+/** Groups rows. Returns the function that returns those of a project. */
+function byProject<Row extends { readonly project: string }>(
+  rows: readonly Row[],
+): (project: string) => readonly Row[] {
+  const groups = Map.groupBy(rows, ({ project }) => project);
+  return (project) => groups.get(project) ?? [];
 }

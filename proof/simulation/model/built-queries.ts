@@ -69,13 +69,12 @@ export function builtQueries(tables: Tables) {
     statuses_oldest: built(statuses(1), statusColumns),
     statuses_newest: built(statuses(-1), statusColumns),
     transitions: built(() => {
-      const projects = tables.projectByKey;
       const found: FoundMove[] = [];
-      for (const move of [...tables.transition.values()].toReversed()) {
-        const project = projects.get(move.project_key);
+      for (const move of tables.transition.values()) {
+        const project = tables.projectByKey.get(move.project_key);
         if (project !== undefined) found.push({ project, move });
       }
-      return found;
+      return found.toReversed();
     }, transitionColumns),
     failures: built(
       () => findFailures(tables, [...tables.failure.keys()].toReversed()),
@@ -104,7 +103,7 @@ function built<Row extends Found>(find: () => readonly Row[], columns: (row: Row
       const limit = (values[next] as number | null | undefined) ?? Infinity;
       const found = find();
       const met = asked.length === 0 ? found : found.filter((row) => asked.every((is) => is(row)));
-      return met.slice(0, limit).map(columns);
+      return (met.length > limit ? met.slice(0, limit) : met).map(columns);
     };
   };
 }

@@ -57,10 +57,12 @@ export function pruningStatements(tables: Tables): Statements {
       }
       return [];
     },
-    prune_transitions: ([before]: [number]) =>
-      deleteTransitions(tables.transition.values(), ({ at, transition_id, project_key }) => {
+    prune_transitions: ([before]: [number]) => {
+      if (before <= tables.oldestMoveAt) return [];
+      return deleteTransitions(tables.transition.values(), ({ at, transition_id, project_key }) => {
         return at < before && !rowsOf(tables, project_key).pending.has(transition_id);
-      }),
+      });
+    },
     prune_waste: () =>
       deleteTransitions(wasteOf(({ transitions }) => [...transitions.values()]).flat()),
     prune_records: () =>

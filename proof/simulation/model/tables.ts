@@ -27,7 +27,7 @@ export interface ProjectRow extends Health {
   owner: string | null;
   epoch: number;
   version: number;
-  /** Both frozen: every answer has the same object. */
+  /** Replaced as a whole, like `datasets`: every answer has the same object. */
   prompts: object;
   datasets: object;
   next_tick_at: number | null;
@@ -118,6 +118,8 @@ export interface Tables {
   readonly failure: Map<number, FailureRow>;
   /** settlement_id by transition_id, in the order of the settlements. */
   readonly settlement: Map<number, number>;
+  /** No transition is older: most prunings find nothing. */
+  oldestMoveAt: number;
   rateNextUs: number;
   /** Replaced as a whole. */
   configuration: { readonly epoch: number; readonly digest: string };
@@ -135,6 +137,7 @@ export function createTables(): Tables {
     transition: new Map(),
     failure: new Map(),
     settlement: new Map(),
+    oldestMoveAt: Infinity,
     rateNextUs: -Infinity,
     configuration: { epoch: 0, digest: '' },
     last: { epoch: 0, project: 0, transition: 0, settlement: 0 },
@@ -188,6 +191,7 @@ function copyOf(tables: Tables): Tables {
     transition: new Map(tables.transition),
     failure,
     settlement: new Map(tables.settlement),
+    oldestMoveAt: tables.oldestMoveAt,
     rateNextUs: tables.rateNextUs,
     configuration: tables.configuration,
     last: { ...tables.last },
@@ -231,8 +235,8 @@ export function addProject(
     owner: null,
     epoch,
     version: 0,
-    prompts: Object.freeze({}),
-    datasets: Object.freeze({}),
+    prompts: {},
+    datasets: {},
     up: false,
     consecutive_failures: 0,
     reason: null,
@@ -263,6 +267,7 @@ export function addMove(
   const rows = rowsOf(tables, project_key);
   const row = { transition_id, project_key, epoch, version, ...move };
   tables.transition.set(transition_id, row);
+  tables.oldestMoveAt = Math.min(tables.oldestMoveAt, move.at);
   rows.transitions.set(transition_id, row);
   if (move.kind === 'prompt' && move.to_status === 'FAILED') {
     const failure = { transition_id, project_key, ...PENDING };

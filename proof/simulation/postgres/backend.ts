@@ -5,7 +5,6 @@ import type * as OpenWorkRoom from '../../../src/store/open-work.ts';
 import type * as PgErrorsRoom from '../../../src/store/postgres/errors.ts';
 import type * as PostgresRoom from '../../../src/store/postgres/postgres-store.ts';
 import type { AccessOptions, Backend, ReadLease } from '../backend.ts';
-import { withoutStack } from '../without-stack.ts';
 import { createSender, LATE_MS, type Limits, type SenderOptions } from './sender.ts';
 import { kindsOf } from './statement-kinds.ts';
 import { watchServer, type WatchedServerOptions } from './watched-server.ts';
@@ -41,7 +40,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       weather,
       reign: () => reign,
       make: (text, values) => make(process, text, values),
-      lost: () => withoutStack(() => new StoreError('io', 'simulated: the connection was lost')),
+      lost: () => new StoreError('io', 'simulated: the connection was lost'),
       fault,
     });
     return (limits) => {
