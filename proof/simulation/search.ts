@@ -2,7 +2,7 @@ import { SOURCE } from '../row.ts';
 import { openPlayer } from './play.ts';
 import { type PartFromSeed, wholeScenario } from './scenario.ts';
 
-const SEEDS_PER_PROCESS = 20;
+const SEEDS_PER_PROCESS = 100;
 const HOURS = 12;
 
 export interface SearchOptions extends PartFromSeed {
