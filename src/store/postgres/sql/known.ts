@@ -2,6 +2,7 @@ import type { KnownListing } from '../../../domain/record.ts';
 import type { Kind } from '../../../domain/status.ts';
 import { type RecordColumns, toKnownRecord } from '../../rows.ts';
 import type { Statement } from '../database.ts';
+import { builtStatement } from './built-statement.ts';
 import type { Summary } from './summary.ts';
 import { toStored } from './text.ts';
 
@@ -27,27 +28,20 @@ export function knownQuery(
     isSome.push(ids !== undefined);
     if (ids !== undefined) values.push(JSON.stringify(ids.map((id) => toStored(id))));
   }
-  const name = `known_${kinds.map((kind, index) => (isSome[index] === true ? `some_${kind}` : kind)).join('_')}`;
-  let statement = statements.get(name);
-  if (statement === undefined) {
-    statement = { name, text: textOf(kinds, isSome) };
-    statements.set(name, statement);
-  }
+  const names = kinds.map((kind, index) => (isSome[index] === true ? `some_${kind}` : kind));
+  const statement = builtStatement(`known_${names.join('_')}`, () => textOf(kinds, isSome));
   return { statement, values };
 }
 
-/** Built statements by name. */
-const statements = new Map<string, Statement>();
-
-/** @param isSome whether only some records of each kind are read */
+/** Builds the text of `knownQuery`. @param isSome whether only some records of each kind are read */
 function textOf(kinds: readonly Kind[], isSome: readonly boolean[]): string {
-  let values = 1;
+  let lastParameter = 1;
   const records = kinds.map((kind, index) => {
     // `OFFSET 0` makes the planner look each id up in the index. The ids come as JSON: the length of an array makes the server
     // plan anew, which took longer than the rest.
     const found =
       isSome[index] === true
-        ? `json_array_elements_text($${(values += 1)}::json) AS wanted(id) CROSS JOIN LATERAL (
+        ? `json_array_elements_text($${(lastParameter += 1)}::json) AS wanted(id) CROSS JOIN LATERAL (
              SELECT * FROM evalwatch.record r
              WHERE r.project_key = p.project_key AND r.kind = '${kind}' AND r.id = wanted.id
              OFFSET 0) r`

@@ -2,6 +2,7 @@ import type { Kind, Status } from '../../../domain/status.ts';
 import type { CommittedTransition, PollCommit } from '../../../monitor/ports/store.ts';
 import { toHealthColumns } from '../../rows.ts';
 import type { Statement } from '../database.ts';
+import { builtStatement } from './built-statement.ts';
 import type { ListingAfter } from './summaries.ts';
 import { toStored } from './text.ts';
 
@@ -61,13 +62,8 @@ export function commitStatement(parts: CommitParts): Statement {
   const { hasNew, hasFailures, hasDurations } = parts;
   const named = [hasNew && '_new', hasFailures && '_failures', hasDurations && '_durations'];
   const name = `commit_poll${named.filter((part) => part !== false).join('')}`;
-  let statement = statements.get(name);
-  if (statement === undefined) statements.set(name, (statement = { name, text: textOf(parts) }));
-  return statement;
+  return builtStatement(name, () => textOf(parts));
 }
-
-/** Built statements by name. */
-const statements = new Map<string, Statement>();
 
 function textOf({ hasNew, hasFailures, hasDurations }: CommitParts): string {
   return `
