@@ -72,15 +72,18 @@ export function createExpectations(options: ExpectationsOptions): LearnedExpecta
   const movedAt = new Map<string, number>();
   let last: Promise<void> = Promise.resolve();
 
-  /** Whether nothing that a state depends on can have changed since it was learned. */
+  /**
+   * Whether nothing that a state depends on can have changed since it was learned.
+   * @param outdatedAt time until which a state without a typical duration was learned too early, monotonic ms
+   */
   function isCurrent(
     known: Remembered | undefined,
     today: number,
     intervalMs: number,
-    changedAt: number,
+    outdatedAt: number,
   ): boolean {
     if (known?.day !== today || known.maxIntervalMs !== intervalMs) return false;
-    return known.typicalMs !== undefined || known.learnedAt > changedAt;
+    return known.typicalMs !== undefined || known.learnedAt > outdatedAt;
   }
 
   async function learnStates(states: readonly LearningState[]): Promise<void> {
@@ -102,16 +105,16 @@ export function createExpectations(options: ExpectationsOptions): LearnedExpecta
       for (const id of map.keys()) if (!projects().has(id)) map.delete(id);
     }
     const today = dayOf(clock.now());
-    const relearnedAt = clock.monotonic() - RELEARN_INTERVAL_MS;
+    const relearnUntil = clock.monotonic() - RELEARN_INTERVAL_MS;
     const young: LearningState[] = [];
     const old: LearningState[] = [];
     for (const project of projects().keys()) {
       const intervalMs = maxIntervalMs(project);
       const states = remembered.get(project);
-      const changedAt = Math.max(movedAt.get(project) ?? -Infinity, relearnedAt);
+      const outdatedAt = Math.max(movedAt.get(project) ?? -Infinity, relearnUntil);
       for (const status of UNFINISHED_STATUSES) {
         const known = states?.[status];
-        if (isCurrent(known, today, intervalMs, changedAt)) continue;
+        if (isCurrent(known, today, intervalMs, outdatedAt)) continue;
         const isYoung = known !== undefined && known.typicalMs === undefined;
         (isYoung ? young : old).push({ project, status, maxIntervalMs: intervalMs });
       }

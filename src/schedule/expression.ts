@@ -20,21 +20,24 @@ const FIELDS: Readonly<Record<string, readonly [name: string, range: string]>> =
 
 const NEVER = 'must be a cron expression that matches at least one date; this one matches none';
 
-/** Maximum number of expressions that are kept, and of days that they share: more than most configurations have. */
+/** Maximum size of each of the maps below, more than most configurations need. */
 const MAX_KEPT = 100;
+/** Valid expressions by their text. A start reads each one several times. */
 const readBefore = new Map<string, Expression>();
+/** Days by the fields that name them: thousands of schedules may have the same. */
 const sharedDays = new Map<string, Days>();
 
 /**
  * Reads an expression of 5 fields, or 6 with seconds first; day of month and weekday must both match
  * (docs/specification.md#cron-expressions).
- * White space of any kind separates fields. The first 100 expressions are read once.
+ * White space of any kind separates fields.
  */
 export function readExpression(text: string): Expression {
   const before = readBefore.get(text);
   if (before !== undefined) return before;
   const expression = interpret(text);
-  if (readBefore.size < MAX_KEPT) readBefore.set(text, expression);
+  const isKept = expression.fault === undefined && readBefore.size < MAX_KEPT;
+  if (isKept) readBefore.set(text, expression);
   return expression;
 }
 
@@ -60,7 +63,6 @@ function interpret(text: string): Expression {
   return days.next(0) === undefined ? { fault: NEVER } : { days, times: createTimesOfDay(fields) };
 }
 
-/** Shares days between schedules: thousands may run on the same days. */
 function daysOf({ dayOfMonth, month, dayOfWeek }: ParsedFields): Days {
   const key = JSON.stringify([dayOfMonth, month, dayOfWeek]);
   const days = sharedDays.get(key) ?? createDays({ dayOfMonth, month, dayOfWeek });

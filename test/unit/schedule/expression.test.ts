@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { validateSchedule } from '../../../src/schedule/calendar.ts';
+import { parseSchedule, validateSchedule } from '../../../src/schedule/calendar.ts';
 
 it.each([
   '* * * * *',
@@ -44,4 +44,13 @@ it.each([
 ])('%j is rejected: %s', (expression, fault) => {
   expect(validateSchedule(expression)).toMatch(/^must be a cron expression/);
   expect(validateSchedule(expression)).toContain(fault);
+});
+
+it('more expressions than are kept have their own times, however often they are read', () => {
+  for (let round = 0; round < 2; round += 1) {
+    for (let n = 1; n < 150; n += 1) {
+      const { nextAfter } = parseSchedule(`${n % 60} ${Math.floor(n / 60)} * * *`, 'UTC');
+      expect(nextAfter(0)).toBe(n * 60_000);
+    }
+  }
 });
