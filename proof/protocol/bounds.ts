@@ -242,4 +242,5 @@ export const STATEMENTS: readonly (readonly [file: string, text: string])[] = [
   ['monitor/failure-reporter.ts', 'if (outcome === undefined || lease() !== heldLease) return;'],
   ['coordination/lease.ts', 'if (termBefore !== term) return undefined;'],
   ['coordination/share.ts', 'of owned.union(leaving)'],
+  ['coordination/share.ts', 'if (configured.has(project)) yield'],
 ];

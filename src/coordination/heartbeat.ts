@@ -9,7 +9,7 @@ export interface Heartbeat {
   beatNow(): void;
   /** Beats within 200 ms; one beat serves all requests of that time. */
   beatSoon(): void;
-  /** Schedules the next beat after the interval. */
+  /** Schedules the next beat after the interval, unless it is due sooner. */
   schedule(): void;
   /** Resolves when the running beat has ended; at once if none runs. */
   idle(): Promise<void>;
@@ -27,6 +27,8 @@ export interface HeartbeatOptions {
 
 export function createHeartbeat({ beat, intervalMs, clock }: HeartbeatOptions): Heartbeat {
   let next: Timer | undefined;
+  /** When the next beat is due, monotonic ms. */
+  let dueAt = Infinity;
   let soon: Timer | undefined;
   let beating: Promise<void> | undefined;
   let isStopped = false;
@@ -43,7 +45,8 @@ export function createHeartbeat({ beat, intervalMs, clock }: HeartbeatOptions): 
   function schedule(startedAt: number): void {
     if (isStopped) return;
     next?.cancel();
-    next = clock.timeout(Math.max(0, startedAt + intervalMs() - clock.monotonic()), beatNow);
+    dueAt = startedAt + intervalMs();
+    next = clock.timeout(Math.max(0, dueAt - clock.monotonic()), beatNow);
   }
 
   return {
@@ -54,7 +57,10 @@ export function createHeartbeat({ beat, intervalMs, clock }: HeartbeatOptions): 
         beatNow();
       });
     },
-    schedule: () => schedule(clock.monotonic()),
+    schedule: () => {
+      const now = clock.monotonic();
+      if (now + intervalMs() < dueAt) schedule(now);
+    },
     idle: async () => await beating,
     stop: () => {
       isStopped = true;

@@ -148,7 +148,7 @@ export function createWorker(options: WorkerOptions): Worker {
     waitsFor = error.reason;
     // Drops an expired lease now: its timer may fire late.
     lease.isHeld();
-    // Nothing is polled until the next beat. After a failed release, which no beat waits for, that would come late.
+    // A release fails outside a beat: the next one would come a quarter of a lease later, and nothing is polled until then.
     if (state === 'running') heartbeat.schedule();
   }
 

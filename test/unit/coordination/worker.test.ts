@@ -724,6 +724,25 @@ describe('the comparison of owned projects with the database', () => {
     await worker.stop();
   });
 
+  it('does not expect the database to record a removed project that it still polls', async () => {
+    const ownedBy = vi.fn<Coordinator['ownedBy']>(rows.coordinator.ownedBy);
+    const only = workerOver(rows, 'w', ids(3), {
+      coordinator: { ...rows.coordinator, ownedBy },
+    });
+    await only.worker.start();
+    const poll = Promise.withResolvers<void>();
+    only.polls.set('p0', poll.promise);
+    // A project loses its owner when it is removed.
+    rows.owners.delete('p0');
+    only.worker.configure(ids(3).slice(1));
+    await pass(2 * BEAT);
+    expect(only.worker.owns('p0')).toBe(true);
+    expect(ownedBy).not.toHaveBeenCalled();
+    poll.resolve();
+    await pass(BEAT);
+    await only.worker.stop();
+  });
+
   it('does not release a project again that is already being released', async () => {
     const release = vi.fn<Coordinator['release']>(rows.coordinator.release);
     const only = workerOver(rows, 'w', ids(3), {
