@@ -12,6 +12,15 @@ export interface Access {
   kill(): void;
 }
 
+/** A change of the configured projects. */
+export interface ConfiguredProjects {
+  readonly projects: readonly string[];
+  /** Those that were not configured before. */
+  readonly added: readonly string[];
+  /** Whether it was held to the number of the change before it, as a restoration is, and a further round of a reload. */
+  readonly isHeld: boolean;
+}
+
 export interface AccessOptions {
   readonly machine: Machine;
   /** Whether the process is cut off: nothing that it or the store sends now arrives. */
@@ -34,8 +43,8 @@ export interface AccessOptions {
   readonly onClaimSent: () => boolean;
   /** Called before the database executes a claim of projects. Returns the function to call with the claimed projects. */
   readonly onClaiming: () => (projects: readonly string[]) => void;
-  /** Called when the database has configured these projects, with those that were not configured before. */
-  readonly onConfigured: (projects: readonly string[], added: readonly string[]) => void;
+  /** Called when the database has changed the configured projects. */
+  readonly onConfigured: (change: ConfiguredProjects) => void;
   /** Called when the process has claimed a failure of a project that is configured in the database. */
   readonly onFailureClaimed: (project: string) => void;
   /** Called when the postponement of a failure is held up. */
@@ -44,10 +53,8 @@ export interface AccessOptions {
   readonly onTrouble: () => void;
   /** Called when a request other than a commit fails or is answered late: its worker may stop polling for a moment. */
   readonly onUnanswered: () => void;
-  /** Called when a release of projects fails in time: its worker polls nothing until it has renewed its lease. */
+  /** Called when a release of projects fails within two seconds: its worker polls nothing until the next answered beat. */
   readonly onReleaseFailed: () => void;
-  /** Called when a renewal of the lease is sent. */
-  readonly onRenewing: () => void;
   /** Called when the database begins or renews the lease of the process. */
   readonly onRenewed: () => void;
   /** Called when the process has read the leases of all workers. */

@@ -338,7 +338,7 @@ export const OF_WORKERS: readonly Bug[] = [
     what: 'a worker rests until its next regular beat after a failed release',
     file: 'coordination/worker.ts',
     replace: [["    if (state === 'running') heartbeat.schedule();\n", '']],
-    notice: /rests since a release/,
+    notice: /has rested since a release/,
   },
   {
     what: 'statements take the time of the worker',

@@ -12,7 +12,7 @@ const OWN_CHILD = fileURLToPath(new URL('child.ts', import.meta.url));
 const MEMORY_DISK = '/dev/shm';
 /**
  * A young generation, in MiB, in which most objects die before it is full, and compilers that begin at once: functions run
- * millions of times.
+ * millions of times. A process takes up to 400 MB.
  */
 const NODE_OPTIONS = [
   '--min-semi-space-size=128',

@@ -1,5 +1,6 @@
 import type { Config } from '../../src/config/config.ts';
 import type { ReloadResult } from '../../src/web/reload-result.ts';
+import type { ConfiguredProjects } from './backend.ts';
 import type { Kernel } from './kernel.ts';
 
 /** Mean time between two changes of the configuration, ms. */
@@ -36,8 +37,8 @@ export interface Rollouts {
   /** Called when a process has started, or has sent a request. */
   started(process: Reloading): void;
   sent(process: Reloading): void;
-  /** Called when the database has configured these projects for a process, which may be dead by now. */
-  configured(process: Reloading, projects: readonly string[]): void;
+  /** Called when the database has changed the configured projects for a process, which may be dead by now. */
+  configured(process: Reloading, change: Omit<ConfiguredProjects, 'added'>): void;
   /** Called when a standby has taken the place of the database, which may have lost changes. */
   failedOver(): void;
   /** Returns the ids of the projects that are configured in the store. */
@@ -156,10 +157,10 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
       if (!meeting.delete(process)) return;
       kernel.after(kernel.between(0, MEETING_MS), () => reload(process));
     },
-    configured: (process, projects) => {
+    configured: (process, { projects, isHeld }) => {
       const reloads = processes().includes(process) && process.isReloading;
       // What it restored before the reload may arrive during it.
-      const isRestored = projects.join() === idsOf(process.config).join();
+      const isRestored = isHeld && projects.join() === idsOf(process.config).join();
       if (!reloads || isRestored) changes += 1;
     },
     failedOver: () => {

@@ -123,21 +123,23 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
           onClaimed?.(claimed);
         };
       },
-      onConfigured: (configured, added) => {
-        for (const project of added) addedAt.set(project, kernel.now());
-        rollouts.configured(life(), configured);
+      onConfigured: (change) => {
+        for (const project of change.added) addedAt.set(project, kernel.now());
+        rollouts.configured(life(), change);
       },
       onFailureClaimed: (project) => checkConfigured(life(), project),
       onPostponementHeldUp: () => endings.dieSometimes(life(), DEATH_AT_POSTPONEMENT),
       onTrouble: () => watch.troubled(name),
       onUnanswered: () => watch.unanswered(name),
       onReleaseFailed: () => watch.releaseFailed(name, life),
-      onRenewing: () => watch.renewing(name),
       onRenewed: () => {
         watch.renewed(name);
         endings.dieAtRenewalSometimes(life());
       },
-      onLeasesRead: (leases) => options.deadLeases.read(name, leases),
+      onLeasesRead: (leases) => {
+        watch.answered(name);
+        options.deadLeases.read(name, leases);
+      },
       onLeft: () => watch.left(name),
       onGrantFailed: () => endings.stopSometimes(life(), STOP_AT_PLACES),
     });

@@ -53,8 +53,8 @@ export function pollStatements(tables: Tables): Statements {
       const rows = rowsOf(tables, found.project_key);
       putRecords(rows, JSON.parse(records) as readonly NewRecord[]);
       found.version += 1;
-      if (prompts !== null) found.prompts = JSON.parse(prompts) as object;
-      if (datasets !== null) found.datasets = JSON.parse(datasets) as object;
+      if (prompts !== null) found.prompts = frozen(prompts);
+      if (datasets !== null) found.datasets = frozen(datasets);
       const times = { last_poll_at, last_success_at, steady_since };
       setHealth(found, { up, consecutive_failures, reason, ...times }, nextTickAt);
       countDurations(rows, JSON.parse(durations) as readonly DurationRow[]);
@@ -183,4 +183,14 @@ function setHealth(row: ProjectRow, health: Health, nextTickAt: number | null): 
   row.last_success_at = health.last_success_at;
   row.steady_since = health.steady_since;
   row.next_tick_at = nextTickAt ?? row.next_tick_at;
+}
+
+function frozen(json: string): object {
+  return freeze(JSON.parse(json)) as object;
+}
+
+function freeze(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  for (const part of Object.values(value)) freeze(part);
+  return Object.freeze(value);
 }

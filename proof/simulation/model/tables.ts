@@ -27,7 +27,7 @@ export interface ProjectRow extends Health {
   owner: string | null;
   epoch: number;
   version: number;
-  /** Replaced as a whole, like `datasets`: every answer has the same object. */
+  /** Both frozen: every answer has the same object. */
   prompts: object;
   datasets: object;
   next_tick_at: number | null;
@@ -235,8 +235,8 @@ export function addProject(
     owner: null,
     epoch,
     version: 0,
-    prompts: {},
-    datasets: {},
+    prompts: Object.freeze({}),
+    datasets: Object.freeze({}),
     up: false,
     consecutive_failures: 0,
     reason: null,

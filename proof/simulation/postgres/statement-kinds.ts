@@ -15,7 +15,7 @@ const PATTERNS = {
   /** Reads the leases of all workers. */
   readsLeases: /\bAS expires_us\b/,
   /** Gives projects back. */
-  releases: /UPDATE evalwatch\.project SET owner = NULL\b/,
+  releases: /SET owner = NULL, .*\s+WHERE owner = \$1 AND id IN\b/,
   endsLease: /DELETE FROM evalwatch\.worker WHERE worker = \$1$/,
   grants: /UPDATE evalwatch\.rate\b/,
 };

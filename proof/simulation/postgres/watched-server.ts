@@ -54,17 +54,16 @@ export function watchServer({
   }
 
   function configure(process: SendingProcess, values: readonly unknown[], run: () => Rows) {
-    const ids = values[0] as readonly string[];
-    return next(server.projects(), (projects) => {
-      const before = new Set(projects.flatMap((row) => (row.removed_at === null ? row.id : [])));
+    const projects = values[0] as readonly string[];
+    const isHeld = values[3] !== null;
+    return next(server.projects(), (stored) => {
+      const before = new Set(stored.flatMap((row) => (row.removed_at === null ? row.id : [])));
       return next(run(), (rows) => {
         const [made] = rows as readonly { readonly epoch: number | null }[];
         if (made !== undefined && made.epoch !== null) {
-          kernel.note(`${process.machine.name} configures ${ids.join()}`);
-          process.onConfigured(
-            ids,
-            ids.filter((id) => !before.has(id)),
-          );
+          kernel.note(`${process.machine.name} configures ${projects.join()}`);
+          const added = projects.filter((id) => !before.has(id));
+          process.onConfigured({ projects, added, isHeld });
         }
         return rows;
       });
