@@ -3,29 +3,15 @@ import { systemClock } from '../../../src/app/clock.ts';
 import type { Coordinator, WorkerIdentity } from '../../../src/coordination/ports.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import type { WorkerOptions } from '../../../src/coordination/worker.ts';
-import { LEASE, pass, sharedRows, workerOver } from './world.ts';
-
-const BEAT = LEASE / 4;
-const ids = (count: number) => Array.from({ length: count }, (_, n) => `p${n}`);
+import { BEAT, crew, ids, LEASE, pass, type sharedRows, startOver, workerOver } from './world.ts';
 
 let rows: ReturnType<typeof sharedRows>;
 beforeEach(() => {
-  vi.useFakeTimers({
-    toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'],
-  });
-  rows = sharedRows();
+  rows = startOver();
 });
 afterEach(() => {
   vi.useRealTimers();
 });
-
-/** Starts workers one after the other and waits until they own their shares. */
-async function crew(count: number, projects: readonly string[]) {
-  const workers = ids(count).map((name) => workerOver(rows, name, projects));
-  for (const { worker } of workers) await worker.start();
-  await pass(3 * BEAT);
-  return workers;
-}
 
 describe('project sharing', () => {
   it.each([
@@ -35,7 +21,7 @@ describe('project sharing', () => {
     [3, 2, [1, 1, 0]],
     [2, 1200, [600, 600]],
   ])('gives each of %i workers a fair share of %i projects', async (count, projects, shares) => {
-    const workers = await crew(count, ids(projects));
+    const workers = await crew(rows, count, ids(projects));
     const owned = workers.map(({ may }) => may());
     expect(owned.map(({ length }) => length).toSorted((a, b) => b - a)).toEqual(shares);
     expect(new Set(owned.flat()).size).toBe(projects);
@@ -69,7 +55,7 @@ describe('project sharing', () => {
   });
 
   it('moves all projects of a stopped worker within one heartbeat interval', async () => {
-    const [first, second] = await crew(2, ids(4));
+    const [first, second] = await crew(rows, 2, ids(4));
     const released = second?.may();
     await second?.worker.stop();
     expect(second?.log.of('worker.released')).toMatchObject([{ projects: 2, owned: 0 }]);
@@ -79,7 +65,7 @@ describe('project sharing', () => {
   });
 
   it('moves the projects of an unresponsive worker once its lease has expired', async () => {
-    const [first, second] = await crew(2, ids(4));
+    const [first, second] = await crew(rows, 2, ids(4));
     second?.database('hangs');
     await pass(LEASE - 1);
     expect(first?.may().length).toBe(2);
@@ -89,7 +75,7 @@ describe('project sharing', () => {
   });
 
   it('claims added projects and releases removed ones after a configuration change', async () => {
-    const [only] = await crew(1, ids(3));
+    const [only] = await crew(rows, 1, ids(3));
     only?.worker.configure(['p1', 'p5']);
     await pass(BEAT);
     expect([...rows.owners.keys()].toSorted()).toEqual(['p1', 'p5']);
@@ -225,7 +211,7 @@ describe('a released project', () => {
 
 describe('a lost lease', () => {
   it('drops all projects when it expires, even if the database does not respond', async () => {
-    const [only] = await crew(1, ids(2));
+    const [only] = await crew(rows, 1, ids(2));
     only?.database('hangs');
     await pass(LEASE);
     expect(only?.log.of('worker.lease_lost')).toMatchObject([{ projects: 2, owned: 0 }]);
@@ -234,7 +220,7 @@ describe('a lost lease', () => {
   });
 
   it('is followed by one with another number, after a time without a lease', async () => {
-    const [only] = await crew(1, ids(1));
+    const [only] = await crew(rows, 1, ids(1));
     const before = only?.worker.lease();
     expect(before).toBeDefined();
     only?.database('fails');
@@ -247,7 +233,7 @@ describe('a lost lease', () => {
   });
 
   it('is detected before the next poll of a process that was suspended, even if no timer fires', async () => {
-    const [only] = await crew(1, ids(2));
+    const [only] = await crew(rows, 1, ids(2));
     // Time passes, and no timer fires.
     vi.spyOn(performance, 'now').mockReturnValue(performance.now() + LEASE);
     expect(only?.worker.mayPoll('p0')).toBe(false);
@@ -255,7 +241,7 @@ describe('a lost lease', () => {
   });
 
   it('is replaced by a new one when the database reports it as expired', async () => {
-    const [only] = await crew(1, ids(2));
+    const [only] = await crew(rows, 1, ids(2));
     const epochs = [...(only?.epochs.values() ?? [])];
     rows.leases.clear();
     await pass(BEAT);
@@ -279,7 +265,7 @@ describe('a lost lease', () => {
   });
 
   it('is replaced by a new one within 1 s after the database recovers', async () => {
-    const [only] = await crew(1, ids(2));
+    const [only] = await crew(rows, 1, ids(2));
     only?.database('fails');
     await pass(10 * LEASE);
     expect(only?.worker.isConnected()).toBe(false);
@@ -432,7 +418,7 @@ describe('projects that the database has lost', () => {
 
 describe('stopping a worker', () => {
   it('releases the projects at once, and keeps the lease until the given work ends', async () => {
-    const [first, second] = await crew(2, ids(2));
+    const [first, second] = await crew(rows, 2, ids(2));
     const lease = first?.worker.lease();
     const work = Promise.withResolvers<void>();
     const stopped = first?.worker.stop(work.promise);
@@ -447,7 +433,7 @@ describe('stopping a worker', () => {
   });
 
   it('leaves no timer once the last poll has ended', async () => {
-    const [only] = await crew(1, ids(2));
+    const [only] = await crew(rows, 1, ids(2));
     const poll = Promise.withResolvers<void>();
     only?.polls.set('p0', poll.promise);
     const stopped = only?.worker.stop();
@@ -486,7 +472,7 @@ describe('stopping a worker', () => {
 
 describe('a worker with a failing or slow database', () => {
   it('polls nothing, and continues as before if the database recovers within the lease', async () => {
-    const [only] = await crew(1, ids(2));
+    const [only] = await crew(rows, 1, ids(2));
     only?.database('fails');
     await pass(BEAT);
     expect(only?.worker.isConnected()).toBe(false);
@@ -499,7 +485,7 @@ describe('a worker with a failing or slow database', () => {
   });
 
   it('stops without waiting for the database', async () => {
-    const [only] = await crew(1, ids(2));
+    const [only] = await crew(rows, 1, ids(2));
     only?.database('hangs');
     await pass(2 * BEAT);
     const stopped = only?.worker.stop();
@@ -582,199 +568,6 @@ describe('a worker with a failing or slow database', () => {
       expect(vi.getTimerCount()).toBe(0);
     },
   );
-});
-
-describe('a project that only the database records as owned by a worker', () => {
-  it('is claimed again after the response to its claim was lost', async () => {
-    const only = workerOver(rows, 'w', []);
-    await only.worker.start();
-    only.worker.configure(ids(2));
-    only.database('claims break');
-    await pass(10);
-    expect(rows.owners.size).toBe(2);
-    expect(only.may()).toEqual([]);
-    only.database('none');
-    await pass(2 * BEAT);
-    expect(['p0', 'p1'].map((project) => only.worker.mayPoll(project))).toEqual([true, true]);
-  });
-
-  it('is claimed again under a new epoch after its commit was refused', async () => {
-    const [only] = await crew(1, ids(2));
-    const epoch = only?.epochs.get('p0') ?? 0;
-    only?.worker.drop('p0');
-    expect(only?.changed.at(-1)).toEqual({ taken: [], dropped: ['p0'] });
-    await pass(BEAT);
-    expect(only?.may()).toEqual(['p0', 'p1']);
-    expect(only?.epochs.get('p0')).toBeGreaterThan(epoch);
-  });
-});
-
-describe('a project that only the worker records as its own', () => {
-  it('is dropped and claimed again after a late join request has cleared all owners', async () => {
-    const [only] = await crew(1, ids(3));
-    const epochs = new Map(only?.epochs);
-    rows.owners.clear();
-    await pass(BEAT);
-    expect(only?.changed.slice(-2)).toEqual([
-      { taken: [], dropped: ids(3) },
-      { taken: ids(3), dropped: [] },
-    ]);
-    for (const [project, epoch] of epochs) {
-      expect(rows.owners.get(project)?.epoch).toBeGreaterThan(epoch);
-      expect(only?.epochs.get(project)).toBe(rows.owners.get(project)?.epoch);
-    }
-    expect(only?.log.of('worker.lease_lost')).toEqual([]);
-  });
-
-  it('is dropped, and no other one, if another worker owns it by now', async () => {
-    const [first] = await crew(1, ids(3));
-    rows.owners.set('p1', { worker: 'somebody', epoch: 1000 });
-    rows.leases.set('somebody', Infinity);
-    await pass(BEAT);
-    expect(first?.changed.at(-1)).toEqual({ taken: [], dropped: ['p1'] });
-    expect(first?.may()).toEqual(['p0', 'p2']);
-    expect(first?.epochs.has('p1')).toBe(false);
-  });
-});
-
-describe('the comparison of owned projects with the database', () => {
-  it('resolves a mismatch on both sides within one heartbeat, even if the counts are equal', async () => {
-    const only = workerOver(rows, 'w', ids(4), { shareSize: () => 3 });
-    await only.worker.start();
-    rows.owners.delete('p1');
-    rows.owners.set('p3', { worker: 'w', epoch: 1000 });
-    await pass(BEAT);
-    expect(only.may().length).toBe(3);
-    expect(only.may()).toEqual(rows.projectsOf('w').toSorted());
-    expect(only.log.of('worker.released')).toMatchObject([{ projects: 1, owned: 2 }]);
-  });
-
-  it('replaces an ownership if the database records an earlier one of the same project', async () => {
-    const only = workerOver(rows, 'w', ids(2));
-    await only.worker.start();
-    rows.owners.set('p1', { worker: 'w', epoch: 1 });
-    await pass(BEAT);
-    expect(only.changed.slice(1)).toEqual([
-      { taken: [], dropped: ['p1'] },
-      { taken: ['p1'], dropped: [] },
-    ]);
-    expect(only.epochs.get('p1')).toBe(rows.owners.get('p1')?.epoch);
-  });
-
-  it('keeps an ownership that the database records under a later epoch', async () => {
-    const only = workerOver(rows, 'w', ids(2));
-    await only.worker.start();
-    rows.owners.set('p1', { worker: 'w', epoch: 1000 });
-    await pass(3 * BEAT);
-    expect(only.changed.slice(1)).toEqual([]);
-    expect(only.may()).toEqual(ids(2));
-  });
-
-  it('claims a project again that it was giving back when the database lost its claim', async () => {
-    let share = 2;
-    const only = workerOver(rows, 'w', ids(2), { shareSize: () => share });
-    await only.worker.start();
-    const poll = Promise.withResolvers<void>();
-    only.polls.set('p1', poll.promise);
-    share = 1;
-    await pass(BEAT);
-    expect(only.may()).toEqual(['p0']);
-    rows.owners.clear();
-    share = 2;
-    await pass(BEAT);
-    expect(only.may()).toEqual(ids(2));
-    // The end of the poll releases nothing: it belongs to the lost claim.
-    poll.resolve();
-    await pass(BEAT / 4);
-    expect(rows.projectsOf('w')).toEqual(ids(2));
-    expect(only.may()).toEqual(ids(2));
-    expect(only.epochs).toEqual(
-      new Map([...rows.owners].map(([project, { epoch }]) => [project, epoch])),
-    );
-    await only.worker.stop();
-  });
-
-  it('finds a project that only the database records while another one is given back', async () => {
-    const all = ids(4);
-    const only = workerOver(rows, 'w', all.slice(0, 3));
-    await only.worker.start();
-    const poll = Promise.withResolvers<void>();
-    only.polls.set('p0', poll.promise);
-    rows.owners.delete('p0');
-    only.database('claims break');
-    only.worker.configure(all.slice(1));
-    await pass(10);
-    expect(rows.owners.get('p3')?.worker).toBe('w');
-    only.database('none');
-    await pass(2 * BEAT);
-    expect(only.worker.mayPoll('p3')).toBe(true);
-    poll.resolve();
-    await pass(BEAT);
-    await only.worker.stop();
-  });
-
-  it('reads no project names while the number of ownerships and the sum of their epochs agree', async () => {
-    const ownedBy = vi.fn<Coordinator['ownedBy']>(rows.coordinator.ownedBy);
-    const { worker } = workerOver(rows, 'w', ids(3), {
-      coordinator: { ...rows.coordinator, ownedBy },
-    });
-    await worker.start();
-    await pass(10 * BEAT);
-    expect(ownedBy).not.toHaveBeenCalled();
-    await worker.stop();
-  });
-
-  it('does not expect the database to record a removed project that it still polls', async () => {
-    const ownedBy = vi.fn<Coordinator['ownedBy']>(rows.coordinator.ownedBy);
-    const only = workerOver(rows, 'w', ids(3), {
-      coordinator: { ...rows.coordinator, ownedBy },
-    });
-    await only.worker.start();
-    const poll = Promise.withResolvers<void>();
-    only.polls.set('p0', poll.promise);
-    // A project loses its owner when it is removed.
-    rows.owners.delete('p0');
-    only.worker.configure(ids(3).slice(1));
-    await pass(2 * BEAT);
-    expect(only.worker.owns('p0')).toBe(true);
-    expect(ownedBy).not.toHaveBeenCalled();
-    poll.resolve();
-    await pass(BEAT);
-    await only.worker.stop();
-  });
-
-  it('does not release a project again that is already being released', async () => {
-    const release = vi.fn<Coordinator['release']>(rows.coordinator.release);
-    const only = workerOver(rows, 'w', ids(3), {
-      coordinator: { ...rows.coordinator, release },
-    });
-    await only.worker.start();
-    const poll = Promise.withResolvers<void>();
-    only.polls.set('p0', poll.promise);
-    only.worker.configure(ids(3).slice(1));
-    await pass(BEAT);
-    rows.owners.delete('p1');
-    await pass(BEAT);
-    expect(release).not.toHaveBeenCalled();
-    expect(rows.projectsOf('w')).toContain('p0');
-    poll.resolve();
-    await pass(BEAT);
-    expect(release.mock.calls).toEqual([['w', ['p0']]]);
-  });
-
-  it('releases only projects that the worker does not own, in batches of 1000', async () => {
-    const release = vi.fn<Coordinator['release']>(rows.coordinator.release);
-    const only = workerOver(rows, 'w', ids(5000), {
-      shareSize: () => 10,
-      coordinator: { ...rows.coordinator, release },
-    });
-    await only.worker.start();
-    for (const project of ids(5000).slice(2500))
-      rows.owners.set(project, { worker: 'w', epoch: 1 });
-    await pass(BEAT);
-    expect(release.mock.calls.map(([, projects]) => projects.length)).toEqual([1000, 1000, 500]);
-    expect(rows.projectsOf('w')).toEqual(ids(10));
-  });
 });
 
 describe('thousands of projects of a lost lease', () => {
@@ -877,13 +670,13 @@ it('a worker releases thousands of projects in batches of 1000, including those 
 });
 
 it('a worker shows when its lease expires', async () => {
-  const [only] = await crew(1, ids(2));
+  const [only] = await crew(rows, 1, ids(2));
   const leaseExpiresAt = only?.worker.leaseExpiresAt() ?? 0;
   expect(leaseExpiresAt - Date.now()).toBeGreaterThan(LEASE - BEAT - 1);
 });
 
 it('a worker owns its projects without the database until its lease expires', async () => {
-  const [only] = await crew(1, ids(2));
+  const [only] = await crew(rows, 1, ids(2));
   const owned = () => ids(2).filter((id) => only?.worker.owns(id));
   only?.database('hangs');
   await pass(LEASE / 2 + BEAT);

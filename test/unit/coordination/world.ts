@@ -13,6 +13,7 @@ import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import { eventLog } from '../../support/monitor.ts';
 
 export const LEASE = 10_000;
+export const BEAT = LEASE / 4;
 
 /** Creates the rows that workers share, in memory, with the rules of the database. */
 export function sharedRows() {
@@ -165,6 +166,28 @@ function faulty(calls: Calls, fault: () => string): Calls {
   };
 }
 
+export const ids = (count: number) => Array.from({ length: count }, (_, n) => `p${n}`);
+
+/** Fakes the time of a test, and returns the rows that its workers share. */
+export function startOver() {
+  vi.useFakeTimers({
+    toFake: ['Date', 'performance', 'setTimeout', 'clearTimeout', 'setInterval', 'clearInterval'],
+  });
+  return sharedRows();
+}
+
 export async function pass(ms: number): Promise<void> {
   await vi.advanceTimersByTimeAsync(ms);
+}
+
+/** Starts workers one after the other and waits until they own their shares. */
+export async function crew(
+  rows: ReturnType<typeof sharedRows>,
+  count: number,
+  projects: readonly string[],
+) {
+  const workers = ids(count).map((name) => workerOver(rows, name, projects));
+  for (const { worker } of workers) await worker.start();
+  await pass(3 * BEAT);
+  return workers;
 }
