@@ -64,6 +64,7 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     'config/values/option-types.ts variableName',
     'config/values/option-types.ts wrongValue',
     'metrics/exposition.ts renderGauge',
+    'store/postgres/sql/built-statement.ts builtStatement',
     'store/postgres/sql/error-totals.ts countError',
     'web/page/text/words.ts capitalized',
   ],
