@@ -55,6 +55,8 @@ export interface AccessOptions {
   readonly onUnanswered: () => void;
   /** Called when a release of projects fails within two seconds: its worker polls nothing until the next answered beat. */
   readonly onReleaseFailed: () => void;
+  /** Called when a renewal of the lease is sent. */
+  readonly onRenewing: () => void;
   /** Called when the database begins or renews the lease of the process. */
   readonly onRenewed: () => void;
   /** Called when the process has read the leases of all workers. */

@@ -132,12 +132,13 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
       onTrouble: () => watch.troubled(name),
       onUnanswered: () => watch.unanswered(name),
       onReleaseFailed: () => watch.releaseFailed(name, life),
+      onRenewing: () => watch.beating(name),
       onRenewed: () => {
         watch.renewed(name);
         endings.dieAtRenewalSometimes(life());
       },
       onLeasesRead: (leases) => {
-        watch.answered(name);
+        watch.beating(name);
         options.deadLeases.read(name, leases);
       },
       onLeft: () => watch.left(name),

@@ -14,7 +14,7 @@ const REPEAT_MS = 60_000;
 const MAX_REFUSALS = 3;
 /** Time after a failed request within which a worker need not repeat a poll: a beat and its retry, ms. */
 const UNANSWERED_MS = 10_000;
-/** Time from a failed release to the next answered beat, ms: less than a regular beat takes with the longest leases. */
+/** Time from a failed release to the next beat, ms: less than between two regular beats with the longest leases. */
 const MAX_REST_MS = 10_000;
 /** Limit of the difference between due times of one run, ms: a timer may fire 1 ms early, and the times are whole. */
 const SAME_RUN_MS = 3;
@@ -29,10 +29,10 @@ export interface Watch {
   /** Records that a beat or another request of it has failed: it may skip polls until the next beat. */
   unanswered(process: string): void;
   hasTroubleSince(process: string, at: number): boolean;
-  /** Records that a release of its projects has failed. It polls nothing until a beat is answered, which must be soon. */
+  /** Records that a release of its projects has failed. It polls nothing until a beat is answered, and must soon try one. */
   releaseFailed(process: string, life: () => Pick<Life, 'machine' | 'steadySince'>): void;
-  /** Records that a beat is answered. */
-  answered(process: string): void;
+  /** Records that a beat is sent, or answered. */
+  beating(process: string): void;
   /** Records that its lease begins or is renewed in the database. */
   renewed(process: string): void;
   /** Records that it has ended its lease. */
@@ -60,8 +60,8 @@ export function createWatch(options: WatchOptions): Watch {
   const unansweredAt = new Map<string, number>();
   let failedOverAt = -Infinity;
   const renewedAt = new Map<string, number>();
-  /** When a beat was last answered. */
-  const answeredAt = new Map<string, number>();
+  /** When a beat was last sent or answered. */
+  const beatAt = new Map<string, number>();
   const tellers = new Map<number, { readonly process: string; readonly at: number }[]>();
   /** Last polls by process and project: when each was due by the clock of the process, and when it started. */
   const starts = new Map<string, { readonly dueAt: number; readonly at: number }>();
@@ -183,12 +183,12 @@ export function createWatch(options: WatchOptions): Watch {
         const isSame = steadySince !== undefined && own.steadySince === steadySince;
         const isAlone = unansweredAt.get(process) === at;
         if (!own.machine.isAlive() || !isSame || !isAlone) return;
-        if ((answeredAt.get(process) ?? -Infinity) >= at) return;
+        if ((beatAt.get(process) ?? -Infinity) >= at) return;
         fault(`${process} has rested since a release of its projects failed`);
       });
     },
-    answered: (process) => {
-      answeredAt.set(process, kernel.now());
+    beating: (process) => {
+      beatAt.set(process, kernel.now());
     },
     renewed: (process) => {
       renewedAt.set(process, kernel.now());
