@@ -337,7 +337,7 @@ export const OF_WORKERS: readonly Bug[] = [
   {
     what: 'a worker rests until its next regular beat after a failed release',
     file: 'coordination/worker.ts',
-    replace: [["    if (state === 'running') heartbeat.schedule();\n", '']],
+    replace: [["    if (state !== 'starting') heartbeat.schedule();\n", '']],
     notice: /has rested since a release/,
   },
   {

@@ -27,7 +27,7 @@ export interface HeartbeatOptions {
 
 export function createHeartbeat({ beat, intervalMs, clock }: HeartbeatOptions): Heartbeat {
   let next: Timer | undefined;
-  /** When the next beat is due, monotonic ms. */
+  /** When the next beat is due, monotonic ms; in the past while one runs. */
   let dueAt = Infinity;
   let soon: Timer | undefined;
   let beating: Promise<void> | undefined;

@@ -148,8 +148,8 @@ export function createWorker(options: WorkerOptions): Worker {
     waitsFor = error.reason;
     // Drops an expired lease now: its timer may fire late.
     lease.isHeld();
-    // A release fails outside a beat: the next one would come a quarter of a lease later, and nothing is polled until then.
-    if (state === 'running') heartbeat.schedule();
+    // A release can fail between beats. The next one could come a quarter of a lease later, and nothing is polled until then.
+    if (state !== 'starting') heartbeat.schedule();
   }
 
   return {

@@ -196,7 +196,7 @@ describe('a released project', () => {
     expect(first.log.of('worker.lease_lost')).toEqual([]);
   });
 
-  it('stops the polls of the others for at most a second if the release fails', async () => {
+  it('does not stop the polls of other projects for more than a second if its release fails', async () => {
     const first = workerOver(rows, 'first', ids(2));
     await first.worker.start();
     await workerOver(rows, 'second', ids(2)).worker.start();
@@ -417,6 +417,22 @@ describe('projects that the database has lost', () => {
 });
 
 describe('stopping a worker', () => {
+  it('ends the lease even if a release fails, once the database has recovered', async () => {
+    const [only] = await crew(rows, 1, ids(1));
+    const [poll, work] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    only?.polls.set('p0', poll.promise);
+    const stopped = only?.worker.stop(work.promise);
+    await pass(10);
+    only?.database('releases fail');
+    poll.resolve();
+    await pass(300);
+    only?.database('none');
+    await pass(1000);
+    work.resolve();
+    await stopped;
+    expect(rows.leases.size).toBe(0);
+  });
+
   it('releases the projects at once, and keeps the lease until the given work ends', async () => {
     const [first, second] = await crew(rows, 2, ids(2));
     const lease = first?.worker.lease();
