@@ -17,8 +17,8 @@ export interface ConfiguredProjects {
   readonly projects: readonly string[];
   /** Those that were not configured before. */
   readonly added: readonly string[];
-  /** Whether it was held to the number of the change before it, as a restoration is, and a further round of a reload. */
-  readonly isHeld: boolean;
+  /** Whether the change before it had to have a certain number, as for a restoration, or a further round of a reload. */
+  readonly isConditional: boolean;
 }
 
 export interface AccessOptions {
@@ -55,8 +55,8 @@ export interface AccessOptions {
   readonly onUnanswered: () => void;
   /** Called when a release of projects fails within two seconds: its worker polls nothing until the next answered beat. */
   readonly onReleaseFailed: () => void;
-  /** Called when a renewal of the lease is sent. */
-  readonly onRenewing: () => void;
+  /** Called when a beat is sent, which begins or renews the lease. */
+  readonly onBeat: () => void;
   /** Called when the database begins or renews the lease of the process. */
   readonly onRenewed: () => void;
   /** Called when the process has read the leases of all workers. */

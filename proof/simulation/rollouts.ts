@@ -157,10 +157,10 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
       if (!meeting.delete(process)) return;
       kernel.after(kernel.between(0, MEETING_MS), () => reload(process));
     },
-    configured: (process, { projects, isHeld }) => {
+    configured: (process, { projects, isConditional }) => {
       const reloads = processes().includes(process) && process.isReloading;
-      // What it restored before the reload may arrive during it.
-      const isRestored = isHeld && projects.join() === idsOf(process.config).join();
+      // A restoration that was sent before the reload may arrive during it.
+      const isRestored = isConditional && projects.join() === idsOf(process.config).join();
       if (!reloads || isRestored) changes += 1;
     },
     failedOver: () => {

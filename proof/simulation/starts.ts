@@ -132,7 +132,7 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
       onTrouble: () => watch.troubled(name),
       onUnanswered: () => watch.unanswered(name),
       onReleaseFailed: () => watch.releaseFailed(name, life),
-      onRenewing: () => watch.beating(name),
+      onBeat: () => watch.beating(name),
       onRenewed: () => {
         watch.renewed(name);
         endings.dieAtRenewalSometimes(life());

@@ -74,7 +74,7 @@ export function createExpectations(options: ExpectationsOptions): LearnedExpecta
 
   /**
    * Whether nothing that a state depends on can have changed since it was learned.
-   * @param outdatedAt time until which a state without a typical duration was learned too early, monotonic ms
+   * @param outdatedAt a state without a typical duration is outdated if it was learned at or before this time, monotonic ms
    */
   function isCurrent(
     known: Remembered | undefined,

@@ -118,7 +118,7 @@ export interface Tables {
   readonly failure: Map<number, FailureRow>;
   /** settlement_id by transition_id, in the order of the settlements. */
   readonly settlement: Map<number, number>;
-  /** No transition is older: most prunings find nothing. */
+  /** No transition is older: most prunings find nothing. Deletions and restores leave it as it is. */
   oldestMoveAt: number;
   rateNextUs: number;
   /** Replaced as a whole. */

@@ -198,7 +198,7 @@ export function createSender(options: SenderOptions): Sender {
     send: ({ text }, values, { timeoutMs, signal }) => {
       const { fails, slow } = weather();
       const kinds = kindsOf(text);
-      if (kinds.renewsLease || kinds.beginsLease) process.onRenewing();
+      if (kinds.renewsLease || kinds.beginsLease) process.onBeat();
       const project = kinds.commits ? String(values[0]) : undefined;
       const isRepetition = kernel.now() < (heldUp.get(project ?? '') ?? -Infinity);
       const isUnreachable = isCutOff();

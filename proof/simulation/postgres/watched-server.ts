@@ -55,7 +55,7 @@ export function watchServer({
 
   function configure(process: SendingProcess, values: readonly unknown[], run: () => Rows) {
     const projects = values[0] as readonly string[];
-    const isHeld = values[3] !== null;
+    const isConditional = values[3] !== null;
     return next(server.projects(), (stored) => {
       const before = new Set(stored.flatMap((row) => (row.removed_at === null ? row.id : [])));
       return next(run(), (rows) => {
@@ -63,7 +63,7 @@ export function watchServer({
         if (made !== undefined && made.epoch !== null) {
           kernel.note(`${process.machine.name} configures ${projects.join()}`);
           const added = projects.filter((id) => !before.has(id));
-          process.onConfigured({ projects, added, isHeld });
+          process.onConfigured({ projects, added, isConditional });
         }
         return rows;
       });
