@@ -22,30 +22,27 @@ export function knownQuery(
   only: OnlyThese,
 ): { readonly statement: Statement; readonly values: readonly unknown[] } {
   const values: unknown[] = [toStored(project)];
-  const isSome: boolean[] = [];
   for (const kind of kinds) {
     const ids = only.get(kind);
-    isSome.push(ids !== undefined);
     if (ids !== undefined) values.push(JSON.stringify(ids.map((id) => toStored(id))));
   }
-  const names = kinds.map((kind, index) => (isSome[index] === true ? `some_${kind}` : kind));
-  const statement = builtStatement(`known_${names.join('_')}`, () => textOf(kinds, isSome));
+  const names = kinds.map((kind) => (only.has(kind) ? `some_${kind}` : kind));
+  const statement = builtStatement(`known_${names.join('_')}`, () => textOf(kinds, only));
   return { statement, values };
 }
 
-/** Builds the text of `knownQuery`. @param isSome whether only some records of each kind are read */
-function textOf(kinds: readonly Kind[], isSome: readonly boolean[]): string {
+/** Builds the text of `knownQuery`. Its parameters are the project and the ids of each restricted kind, in this order. */
+function textOf(kinds: readonly Kind[], only: OnlyThese): string {
   let lastParameter = 1;
-  const records = kinds.map((kind, index) => {
+  const records = kinds.map((kind) => {
     // `OFFSET 0` makes the planner look each id up in the index. The ids come as JSON: the length of an array makes the server
     // plan anew, which took longer than the rest.
-    const found =
-      isSome[index] === true
-        ? `json_array_elements_text($${(lastParameter += 1)}::json) AS wanted(id) CROSS JOIN LATERAL (
+    const found = only.has(kind)
+      ? `json_array_elements_text($${(lastParameter += 1)}::json) AS wanted(id) CROSS JOIN LATERAL (
              SELECT * FROM evalwatch.record r
              WHERE r.project_key = p.project_key AND r.kind = '${kind}' AND r.id = wanted.id
              OFFSET 0) r`
-        : `evalwatch.record r WHERE r.project_key = p.project_key AND r.kind = '${kind}'`;
+      : `evalwatch.record r WHERE r.project_key = p.project_key AND r.kind = '${kind}'`;
     return `'${kind}',
       (SELECT json_agg(json_build_array(r.id, r.status, r.status_raw, r.name, r.timestamp, r.since,
          r.missing, r.gone))
