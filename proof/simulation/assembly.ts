@@ -3,6 +3,7 @@ import { createKeyRing } from '../../src/simulator/world/key-ring.ts';
 import type { World } from '../../src/simulator/world/world.ts';
 import { randomNumbers } from '../random.ts';
 import type { Backend } from './backend.ts';
+import { createCalm } from './calm.ts';
 import { configOf } from './configuration.ts';
 import type { Course } from './course.ts';
 import { createDeadLeases } from './dead-leases.ts';
@@ -107,6 +108,7 @@ export function assemble(given: Given) {
     wallClocks,
     rollouts,
   });
+  const calm = createCalm(course, hosts);
   const endings = createEndings({
     course,
     backend,
@@ -136,6 +138,7 @@ export function assemble(given: Given) {
     oracle,
     watch,
     rhythm,
+    calm,
     setbacks,
     requestRate,
     rollouts,
@@ -146,7 +149,18 @@ export function assemble(given: Given) {
     deadLeases,
     endings,
   });
-  return { oracle, rollouts, rhythm, endings, wallClocks, failovers, outages, partitions, start };
+  return {
+    oracle,
+    rollouts,
+    rhythm,
+    calm,
+    endings,
+    wallClocks,
+    failovers,
+    outages,
+    partitions,
+    start,
+  };
 }
 
 /** Creates the changes of the configuration, which the processes follow. */

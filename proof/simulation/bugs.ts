@@ -49,6 +49,12 @@ export const OF_DAEMON: readonly Bug[] = [
     notice: /is not polled for/,
   },
   {
+    what: 'a new failure waits for the next check for failures',
+    file: 'app/engine.ts',
+    replace: [["if (kind === 'prompt' && to === 'FAILED') reporter.wake();", '']],
+    notice: /was not reported within/,
+  },
+  {
     what: 'requests that are about to be sent do not count for the rate',
     file: 'evaluation-api/fairness/rate-limit.ts',
     replace: [['sentAt.length + reserved < maxInWindow', 'sentAt.length < maxInWindow']],
@@ -184,6 +190,20 @@ export const OF_WORKERS: readonly Bug[] = [
     file: 'coordination/share.ts',
     replace: [['drop([...expected.keys()].filter(isLost))', 'drop([])']],
     notice: /is not polled for/,
+  },
+  {
+    what: 'a worker keeps more projects than its share',
+    file: 'coordination/share.ts',
+    replace: [['release([...foreign, ...kept.slice(due)]);', 'release(foreign);']],
+    notice: /more than its share/,
+  },
+  {
+    what: 'a worker that stops leaves its lease to expire',
+    file: 'coordination/worker.ts',
+    replace: [
+      ['await withTimeout(coordinator.leave(id), timeoutMs, clock).catch(onFailure)', '{}'],
+    ],
+    notice: /has kept its lease/,
   },
   {
     what: 'a lease ends by its timer alone',

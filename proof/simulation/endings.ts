@@ -47,7 +47,7 @@ export interface EndingsOptions {
   readonly course: Course;
   readonly backend: Pick<Backend, 'openReader'>;
   readonly oracle: Pick<Oracle, 'compare'>;
-  readonly watch: Pick<Watch, 'troubled' | 'hasTroubleSince'>;
+  readonly watch: Pick<Watch, 'troubled' | 'hasTroubleSince' | 'stopped'>;
   readonly requestRate: Pick<RequestRate, 'resumed'>;
   readonly databaseClock: Pick<DatabaseClock, 'setBack'>;
   readonly wallClocks: Pick<WallClocks, 'set'>;
@@ -104,6 +104,7 @@ export function createEndings(options: EndingsOptions): Endings {
     own.machine.kill();
     own.host.life = undefined;
     const { name } = own.machine;
+    watch.stopped(name, startedAt);
     await compare(end === 'last', watch.hasTroubleSince(name, startedAt) ? undefined : name);
     if (end === undefined) later(isCalm() ? 10 : downtime(), () => start(own.host));
   }

@@ -77,6 +77,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     await kernel.runUntil(Math.min(at + HOUR, durationMs - CALM_MS));
   }
   course.beginCalm();
+  parts.calm.begin();
   failovers.end();
   outages.end();
   conditions.calmStore();
@@ -84,6 +85,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     course.catchUp();
     rollouts.end();
     await kernel.runUntil(durationMs - hosts.length * MAX_STOP_MS);
+    parts.calm.end();
   }
   await stopAll(course, hosts, endings);
   for (const { life } of hosts) life?.access.kill();

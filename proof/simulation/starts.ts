@@ -1,5 +1,6 @@
 import type { MonitorEvent } from '../../src/monitor/events.ts';
 import type { Access, Backend } from './backend.ts';
+import type { Calm } from './calm.ts';
 import type { Course } from './course.ts';
 import type { DeadLeases } from './dead-leases.ts';
 import { MINUTE, SECOND } from './durations.ts';
@@ -49,6 +50,7 @@ export interface StartsOptions {
   readonly oracle: Pick<Oracle, 'read' | 'committed' | 'observe'>;
   readonly watch: Watch;
   readonly rhythm: Pick<Rhythm, 'started' | 'ended' | 'overlapped'>;
+  readonly calm: Pick<Calm, 'observe'>;
   readonly setbacks: Pick<Setbacks, 'ticked' | 'ended'>;
   readonly requestRate: Pick<RequestRate, 'watch'>;
   readonly rollouts: Pick<Rollouts, 'atStart' | 'started' | 'sent' | 'configured'>;
@@ -173,6 +175,7 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
     }
     oracle.observe(name, event);
     watch.observe(own.machine, event);
+    options.calm.observe(own.machine, event);
     if (SHORT_LIVED.has(event.type)) endings.dieSometimes(own);
   }
 

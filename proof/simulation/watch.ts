@@ -37,6 +37,8 @@ export interface Watch {
   renewed(process: string): void;
   /** Records that it has ended its lease. */
   left(process: string): void;
+  /** Records the end of a stop in good order that began then. Its lease must have ended too, or others would wait for that. */
+  stopped(process: string, since: number): void;
   /** Records a claim of projects. Its worker polls them anew, so no earlier poll of them has to be repeated. */
   claimed(projects: readonly string[]): void;
   /** Records that a reload of its configuration begins or ends. */
@@ -195,6 +197,14 @@ export function createWatch(options: WatchOptions): Watch {
     },
     left: (process) => {
       renewedAt.delete(process);
+    },
+    stopped: (process, since) => {
+      if (!renewedAt.delete(process) || leaseMs === undefined) return;
+      // A worker that had no answer does not try to end its lease.
+      const from = since - TROUBLE_MS - leaseMs;
+      const isExcused =
+        hasTroubleSince(process, from) || (unansweredAt.get(process) ?? -Infinity) >= from;
+      if (!isExcused) fault(`${process} was stopped and has kept its lease`);
     },
     claimed: (projects) => {
       forget((_, project) => projects.includes(project));
