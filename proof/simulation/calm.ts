@@ -31,17 +31,14 @@ export interface Calm {
   end(): void;
 }
 
-export function createCalm(
-  { kernel, projects, isShared, fault }: Course,
-  hosts: readonly Host[],
-): Calm {
+export function createCalm({ kernel, projects, fault }: Course, hosts: readonly Host[]): Calm {
   /** Maximum time from a due run to its first request, ms: all projects can be due at once. */
   const maxLagMs = MAX_ALONE_MS + (projects.length / MAX_REQUESTS_PER_SECOND) * SECOND;
   /** Maximum time from the commit of a failure to its line, ms: its request waits with those of other failures, too. */
   const maxReportMs = 2 * maxLagMs;
   let recoveredAt = Infinity;
-  /** Number of projects that each worker owned last. */
-  const owned = new Map<string, number>();
+  /** The projects that each process polls. */
+  const polled = new Map<string, Set<string>>();
   /** Failures that are stored and not reported. */
   const unreported = new Set<number>();
 
@@ -59,6 +56,11 @@ export function createCalm(
     });
   }
 
+  function checkPoll(process: string, { project, lagMs }: EventOf<'scheduler.started_poll'>): void {
+    if (lagMs > maxLagMs) fault(`${project} was polled ${Math.round(lagMs / SECOND)} s late`);
+    polled.set(process, (polled.get(process) ?? new Set()).add(project));
+  }
+
   function check(process: string, event: MonitorEvent): void {
     if (CAUSELESS.has(event.type)) {
       fault(`${process} emits ${JSON.stringify(event)} although nothing has happened`);
@@ -66,9 +68,8 @@ export function createCalm(
       fault(
         `a poll of ${event.project} failed although nothing has happened: ${event.failure.reason}`,
       );
-    } else if (event.type === 'scheduler.started_poll' && event.lagMs > maxLagMs) {
-      fault(`${event.project} was polled ${Math.round(event.lagMs / SECOND)} s late`);
-    } else if (event.type === 'record.transition') checkTransition(event);
+    } else if (event.type === 'scheduler.started_poll') checkPoll(process, event);
+    else if (event.type === 'record.transition') checkTransition(event);
   }
 
   return {
@@ -76,19 +77,16 @@ export function createCalm(
       recoveredAt = kernel.now() + RECOVERY_MS;
     },
     observe: ({ name }, event) => {
-      if ('owned' in event) owned.set(name, event.owned);
-      else if (event.type === 'prompt.failed') unreported.delete(event.transitionId);
+      if (event.type === 'prompt.failed') unreported.delete(event.transitionId);
+      // The prompt is not FAILED any more. It is asked again later; the event does not tell which prompt it is.
+      else if (event.type === 'error_info.fetched' && !event.ok) unreported.clear();
       if (isCalm()) check(name, event);
     },
     end: () => {
       recoveredAt = Infinity;
-      if (!isShared) return;
       const most = Math.ceil(projects.length / hosts.length);
-      for (const { life } of hosts) {
-        if (life === undefined) continue;
-        const number = owned.get(life.machine.name) ?? 0;
-        if (number > most)
-          fault(`${life.machine.name} owns ${number} projects, more than its share`);
+      for (const [process, own] of polled) {
+        if (own.size > most) fault(`${process} polls ${own.size} projects, more than its share`);
       }
     },
   };

@@ -103,7 +103,8 @@ export function createSender(options: SenderOptions): Sender {
       const isPreceded = isDelivered && process.onCommitting(project);
       if (isPreceded) sentTo += 1;
       const isFirst = (committedTo.get(project) ?? firstReign) !== sentTo;
-      isHeldUp ||= isFirst && kernel.chance(isPreceded ? LATEST_IS_HELD_UP : FIRST_IS_HELD_UP);
+      isHeldUp ||=
+        fails > 0 && isFirst && kernel.chance(isPreceded ? LATEST_IS_HELD_UP : FIRST_IS_HELD_UP);
       committedTo.set(project, sentTo);
     } else if (kinds.claims && isDelivered && process.onClaimSent()) {
       sentTo += 1;
