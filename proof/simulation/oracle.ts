@@ -32,7 +32,7 @@ interface Told {
   readonly process: string;
   readonly promptId: string;
   readonly errorId: string;
-  /** Whether it was emitted after the store had lost its move, and before the move that got its number was emitted. */
+  /** Whether its report can have begun before the store lost the failure, which then stays pending if it is stored again. */
   readonly isOfLost: boolean;
 }
 
@@ -138,7 +138,8 @@ export function createOracle(world: World, { isShared, areLeasesDoubted }: Oracl
           faults.push(`failure ${transitionId} was told twice by ${process}`);
         }
       }
-      const isOfLost = lost.get(transitionId) === promptId && !toldMoves.has(transitionId);
+      const isFirst = !told.some((each) => each.process === process);
+      const isOfLost = lost.get(transitionId) === promptId && isFirst;
       told.push({ process, promptId, errorId: errorInfo?.error_id ?? 'none', isOfLost });
       toldFailures.set(transitionId, told);
     } else if (event.type === 'items.anomalous') {
