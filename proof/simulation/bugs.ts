@@ -192,6 +192,17 @@ export const OF_WORKERS: readonly Bug[] = [
     notice: /is not polled for/,
   },
   {
+    what: 'a poll is repeated after a reload has removed its project',
+    file: 'app/engine.ts',
+    replace: [
+      [
+        'const poll = async () => {\n        const project = inForce.projects().get(id);',
+        'const project = inForce.projects().get(id);\n      const poll = async () => {',
+      ],
+    ],
+    notice: /tells the outcome of a poll of .*, a removed project/,
+  },
+  {
     what: 'a worker keeps more projects than its share',
     file: 'coordination/share.ts',
     replace: [['release([...foreign, ...kept.slice(due)]);', 'release(foreign);']],

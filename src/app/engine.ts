@@ -200,9 +200,12 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
         health: health(project.id),
       })),
     poll: async (id, run) => {
-      const project = inForce.projects().get(id);
-      if (project === undefined || !mayPoll(id)) return undefined;
-      const poll = () => poller.poll(project, run);
+      if (!inForce.projects().has(id) || !mayPoll(id)) return undefined;
+      // A repetition follows a reload, which may have removed the project.
+      const poll = async () => {
+        const project = inForce.projects().get(id);
+        return project && (await poller.poll(project, run));
+      };
       return await (sharing ? sharing.poll(id, run, poll) : poll());
     },
     mayPoll,

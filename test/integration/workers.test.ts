@@ -423,6 +423,29 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
     }, PATIENCE);
   });
 
+  it('do not repeat a poll that is running when a reload removes its project', async () => {
+    await using given = await setUp(server);
+    const worker = await given.start();
+    await worker.line('project.baseline', { project: 'alpha' });
+    let held: Promise<unknown> | undefined;
+    let reloaded: Promise<unknown> | undefined;
+    given.onListing(async (project) => {
+      if (project !== 'alpha' || reloaded !== undefined) return;
+      await given.place.configure({ projects: [{ id: 'beta' }, { id: 'gamma' }] });
+      // The worker owns the project until its next renewal.
+      held = given.query(
+        'BEGIN; LOCK TABLE evalwatch.worker IN EXCLUSIVE MODE; SELECT pg_sleep(1); COMMIT',
+      );
+      reloaded = worker.reload();
+      await reloaded;
+    });
+    await worker.line('worker.released', { owned: 2 });
+    await worker.stop();
+    await held;
+    expect(await reloaded).toEqual({ ok: true, reasons: [] });
+    expect(worker.of('poll.failed')).toEqual([]);
+  });
+
   it('log a failure once if its error_info is being fetched at a stop', async () => {
     await using given = await setUp(server);
     const { teller, other, answered, asked } = await startTelling(given, given.start);
