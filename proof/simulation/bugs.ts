@@ -200,7 +200,7 @@ export const OF_WORKERS: readonly Bug[] = [
         'const project = inForce.projects().get(id);\n      const poll = async () => {',
       ],
     ],
-    notice: /tells the outcome of a poll of .*, a removed project/,
+    notice: /without a key/,
   },
   {
     what: 'a worker keeps more projects than its share',
