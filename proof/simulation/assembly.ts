@@ -108,7 +108,7 @@ export function assemble(given: Given) {
     wallClocks,
     rollouts,
   });
-  const calm = createCalm(course, hosts);
+  const calm = createCalm(course, hosts, world);
   const endings = createEndings({
     course,
     backend,

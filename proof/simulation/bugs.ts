@@ -196,11 +196,11 @@ export const OF_WORKERS: readonly Bug[] = [
     file: 'app/engine.ts',
     replace: [
       [
-        'const poll = async () => {\n        const project = inForce.projects().get(id);',
-        'const project = inForce.projects().get(id);\n      const poll = async () => {',
+        'const poll = () => pollConfigured(id, run, poller, inForce);',
+        'const project = inForce.projects().get(id);\n      const poll = () => poller.poll(project, run);',
       ],
     ],
-    notice: /without a key/,
+    notice: /tells the outcome of a poll of .*, a removed project/,
   },
   {
     what: 'a worker keeps more projects than its share',

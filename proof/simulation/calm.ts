@@ -1,14 +1,15 @@
 import type { EventOf, MonitorEvent } from '../../src/monitor/events.ts';
+import type { World } from '../../src/simulator/world/world.ts';
 import { MAX_REQUESTS_PER_SECOND } from './configuration.ts';
 import type { Course } from './course.ts';
 import { MINUTE, SECOND } from './durations.ts';
 import type { Host } from './hosts.ts';
 import type { Machine } from './machine.ts';
 
-/** Time after the last fault by which everything has recovered from it, ms: leases that seemed longer have ended. */
+/** Time after the last fault by which everything has recovered, ms: a lease of the dead can last for 10 minutes. */
 const RECOVERY_MS = 15 * MINUTE;
-/** Time that a poll or a report takes at most if it waits for no other request, ms. */
-const MAX_ALONE_MS = 2 * SECOND;
+/** Margin for a poll or a report that waits for no other request, ms. */
+const MARGIN_MS = 2 * SECOND;
 /** Events that have no cause while nothing fails and neither the processes nor the configuration change. */
 const CAUSELESS: ReadonlySet<MonitorEvent['type']> = new Set<MonitorEvent['type']>([
   'api.retry_scheduled',
@@ -31,34 +32,53 @@ export interface Calm {
   end(): void;
 }
 
-export function createCalm({ kernel, projects, fault }: Course, hosts: readonly Host[]): Calm {
-  /** Maximum time from a due run to its first request, ms: all projects can be due at once. */
-  const maxLagMs = MAX_ALONE_MS + (projects.length / MAX_REQUESTS_PER_SECOND) * SECOND;
-  /** Maximum time from the commit of a failure to its line, ms: its request waits with those of other failures, too. */
-  const maxReportMs = 2 * maxLagMs;
+export function createCalm(
+  { kernel, projects, fault }: Course,
+  hosts: readonly Host[],
+  world: Pick<World, 'prompts'>,
+): Calm {
   let recoveredAt = Infinity;
+  const periods = new Map(projects.map(({ id, periodMs }) => [id, periodMs]));
+  const lastStarts = new Map<string, number>();
   /** The projects that each process polls. */
   const polled = new Map<string, Set<string>>();
   /** Failures that are stored and not reported. */
   const unreported = new Set<number>();
 
-  const isCalm = () => kernel.now() >= recoveredAt;
+  const hasRecovered = () => kernel.now() >= recoveredAt;
+
+  /** Returns the time within which requests have gone out, if so many wait at the same time, ms. */
+  function withinMs(requests: number): number {
+    return MARGIN_MS + (requests / MAX_REQUESTS_PER_SECOND) * SECOND;
+  }
+
+  function checkPoll(process: string, { project, lagMs }: EventOf<'scheduler.started_poll'>): void {
+    if (lagMs > withinMs(projects.length)) {
+      fault(`${project} was polled ${Math.round(lagMs / SECOND)} s late`);
+    }
+    checkInterval(project);
+    lastStarts.set(project, kernel.now());
+    polled.set(process, (polled.get(process) ?? new Set()).add(project));
+  }
+
+  /** Checks that the last poll of a project is not longer ago than its schedule says. */
+  function checkInterval(project: string): void {
+    const ms = kernel.now() - Math.max(recoveredAt, lastStarts.get(project) ?? -Infinity);
+    const most = (periods.get(project) ?? 0) + withinMs(projects.length);
+    if (ms > most) fault(`${project} was not polled for ${Math.round(ms / SECOND)} s`);
+  }
 
   function checkTransition({ project, transition }: EventOf<'record.transition'>): void {
     const { transitionId, id, to } = transition;
     if (to !== 'FAILED') return;
     unreported.add(transitionId);
-    kernel.after(maxReportMs, () => {
-      if (!unreported.has(transitionId) || !isCalm()) return;
-      fault(
-        `the failure of ${id} of ${project} was not reported within ${Math.round(maxReportMs / SECOND)} s`,
-      );
+    const ms = withinMs(projects.length + unreported.size);
+    kernel.after(ms, () => {
+      if (!unreported.has(transitionId) || !hasRecovered()) return;
+      // A prompt that runs again has no error_info, and is asked again later.
+      if (world.prompts(project)?.get(id)?.status !== 'FAILED') return;
+      fault(`the failure of ${id} of ${project} was not reported within ${ms / SECOND} s`);
     });
-  }
-
-  function checkPoll(process: string, { project, lagMs }: EventOf<'scheduler.started_poll'>): void {
-    if (lagMs > maxLagMs) fault(`${project} was polled ${Math.round(lagMs / SECOND)} s late`);
-    polled.set(process, (polled.get(process) ?? new Set()).add(project));
   }
 
   function check(process: string, event: MonitorEvent): void {
@@ -78,16 +98,20 @@ export function createCalm({ kernel, projects, fault }: Course, hosts: readonly 
     },
     observe: ({ name }, event) => {
       if (event.type === 'prompt.failed') unreported.delete(event.transitionId);
-      // The prompt is not FAILED any more. It is asked again later; the event does not tell which prompt it is.
-      else if (event.type === 'error_info.fetched' && !event.ok) unreported.clear();
-      if (isCalm()) check(name, event);
+      if (hasRecovered()) check(name, event);
     },
     end: () => {
-      recoveredAt = Infinity;
-      const most = Math.ceil(projects.length / hosts.length);
+      for (const { id } of projects) checkInterval(id);
+      const maxOwned = Math.ceil(projects.length / hosts.length);
+      let total = 0;
       for (const [process, own] of polled) {
-        if (own.size > most) fault(`${process} polls ${own.size} projects, more than its share`);
+        total += own.size;
+        if (own.size > maxOwned) {
+          fault(`${process} polls ${own.size} projects, more than its share`);
+        }
       }
+      if (total !== projects.length) fault(`${total} of ${projects.length} projects are polled`);
+      recoveredAt = Infinity;
     },
   };
 }

@@ -32,7 +32,10 @@ interface Told {
   readonly process: string;
   readonly promptId: string;
   readonly errorId: string;
-  /** Whether its report can have begun before the store lost the failure, which then stays pending if it is stored again. */
+  /**
+   * Whether its report may have begun before a failover lost the failure. Such a report settles nothing, even if the failure
+   * is stored again under the same number.
+   */
   readonly isOfLost: boolean;
 }
 

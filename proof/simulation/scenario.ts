@@ -2,7 +2,7 @@
 export const PARTS = ['daemon', 'workers', 'server'] as const;
 export type Part = (typeof PARTS)[number];
 
-/** Kinds of faults of a run. Without `bad network` or `bad store`, there are no single lost requests and writes either. */
+/** Kinds of faults of a run. Without `bad network` or `bad store`, no single request or write is lost or held up either. */
 const FAULT_KINDS = [
   'kill',
   'stop',

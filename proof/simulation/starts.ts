@@ -1,4 +1,4 @@
-import type { MonitorEvent } from '../../src/monitor/events.ts';
+import type { FinishedPoll, MonitorEvent } from '../../src/monitor/events.ts';
 import type { Access, Backend } from './backend.ts';
 import type { Calm } from './calm.ts';
 import type { Course } from './course.ts';
@@ -35,6 +35,8 @@ const STOP_AT_PLACES = 0.05;
 const STOP_AT_REFUSAL = 0.6;
 /** Time after a change of the configuration, or a pause, after which nothing that was sent before arrives, ms. */
 const FORGOTTEN_MS = 2 * MINUTE;
+/** Upper bound of the time that passes while a process measures 1 ms, ms. */
+const FASTEST_CLOCK = 1.001;
 /** Events after which a process may die before its next step. */
 const SHORT_LIVED: ReadonlySet<string> = new Set([
   'record.transition',
@@ -155,6 +157,14 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
     fault(`${own.machine.name}, which has not configured ${project}, takes a failure of it`);
   }
 
+  /** Checks that a poll did not begin after a reload that removed its project. A commit that is on its way then is told. */
+  function checkOutcome(own: Life, { project, durationMs }: FinishedPoll): void {
+    if (isConfigured(own, project)) return;
+    const begunAt = kernel.now() - durationMs * FASTEST_CLOCK;
+    if (begunAt <= own.configuredAt) return;
+    fault(`${own.machine.name} tells the outcome of a poll of ${project}, a removed project`);
+  }
+
   function observe(own: Life, event: MonitorEvent): void {
     const { rhythm, setbacks } = options;
     const { name } = own.machine;
@@ -166,8 +176,7 @@ export function createStarts(options: StartsOptions): (host: Host) => void {
       rhythm.started(event.project, own.machine);
     }
     if (event.type === 'poll.finished') {
-      // The service takes every key, so it had none: its project was removed.
-      if (event.failure?.reason === 'auth') fault(`${name} polls ${event.project} without a key`);
+      checkOutcome(own, event);
       setbacks.ended(event.project);
       rhythm.ended(event.project, own.machine);
     }

@@ -37,7 +37,7 @@ export interface Watch {
   renewed(process: string): void;
   /** Records that it has ended its lease. */
   left(process: string): void;
-  /** Records the end of a stop in good order that began then. Its lease must have ended too, or others would wait for that. */
+  /** Checks, after a stop in good order that began at `since`, that the lease has ended: others wait until then. */
   stopped(process: string, since: number): void;
   /** Records a claim of projects. Its worker polls them anew, so no earlier poll of them has to be repeated. */
   claimed(projects: readonly string[]): void;

@@ -6,7 +6,7 @@ import {
   type EvaluationServiceOptions,
 } from '../evaluation-api/client.ts';
 import type { Secrets } from '../evaluation-api/secrets.ts';
-import { createConfigInForce } from './config-in-force.ts';
+import { type ConfigInForce, createConfigInForce } from './config-in-force.ts';
 import { createConfigure } from './configure.ts';
 import { createShutdown, endProcess, type ShutdownControl } from './lifecycle.ts';
 import type { Logger } from '../log/logger.ts';
@@ -201,11 +201,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       })),
     poll: async (id, run) => {
       if (!inForce.projects().has(id) || !mayPoll(id)) return undefined;
-      // A repetition follows a reload, which may have removed the project.
-      const poll = async () => {
-        const project = inForce.projects().get(id);
-        return project && (await poller.poll(project, run));
-      };
+      const poll = () => pollConfigured(id, run, poller, inForce);
       return await (sharing ? sharing.poll(id, run, poll) : poll());
     },
     mayPoll,
@@ -231,6 +227,17 @@ async function shareWork(
   if (shared === undefined) return undefined;
   const { createWorkSharing } = await import('./work-sharing.ts');
   return createWorkSharing({ ...options, shared, onError: endProcess });
+}
+
+/** Polls a project as it is configured now: a reload may have changed or removed it since an earlier attempt. */
+async function pollConfigured(
+  id: string,
+  run: PollRun,
+  poller: Pick<Poller, 'poll'>,
+  inForce: Pick<ConfigInForce, 'projects'>,
+): Promise<FinishedPoll | undefined> {
+  const project = inForce.projects().get(id);
+  return project && (await poller.poll(project, run));
 }
 
 /** Wakes the reporter when it may have something to report. Returns an observer. */

@@ -52,7 +52,7 @@ export function createPollNow(options: PollNowOptions): PollNow {
     });
     const result = await answerOf([polling]);
     if (result.pending > 0 || result.polled.length > 0) return result;
-    const error = `${name} was not polled: another worker took it over, or evalwatch is stopping`;
+    const error = `${name} was not polled: another worker took it over, a reload removed it, or evalwatch is stopping`;
     return { refusal: 'elsewhere', error };
   }
 

@@ -48,6 +48,7 @@ async function setUp(server: PostgresServer, lease = '5s') {
     service,
     place,
     query: (text: string) => server.query(name, text),
+    connect: async () => held.adopt(await server.connect(name), (client) => client.end()),
     start: async () => held.use(await startHere(place)),
     /** Starts a worker as a process of its own, which a test can stop by a signal. */
     startProcess: () => held.use(startDaemon(place)),
@@ -426,24 +427,27 @@ describe.runIf(runs)('workers that share a store', UNHURRIED, () => {
   it('do not repeat a poll that is running when a reload removes its project', async () => {
     await using given = await setUp(server);
     const worker = await given.start();
+    const locks = await given.connect();
     await worker.line('project.baseline', { project: 'alpha' });
-    let held: Promise<unknown> | undefined;
-    let reloaded: Promise<unknown> | undefined;
+    let reload: Promise<unknown> | undefined;
     given.onListing(async (project) => {
-      if (project !== 'alpha' || reloaded !== undefined) return;
-      await given.place.configure({ projects: [{ id: 'beta' }, { id: 'gamma' }] });
-      // The worker owns the project until its next renewal.
-      held = given.query(
-        'BEGIN; LOCK TABLE evalwatch.worker IN EXCLUSIVE MODE; SELECT pg_sleep(1); COMMIT',
-      );
-      reloaded = worker.reload();
-      await reloaded;
+      if (project !== 'alpha' || reload !== undefined) return;
+      reload = (async () => {
+        await given.place.configure({ projects: [{ id: 'beta' }, { id: 'gamma' }] });
+        // The worker owns the project until its next renewal, which waits for this.
+        await locks.query('BEGIN; LOCK TABLE evalwatch.worker IN EXCLUSIVE MODE');
+        return await worker.reload();
+      })();
+      expect(await reload).toEqual({ ok: true, reasons: [] });
     });
+    await vi.waitFor(() => expect(reload).toBeDefined(), PATIENCE);
+    await reload;
+    // The outcome of the poll arrives meanwhile.
+    await setTimeout(500);
+    expect(worker.of('poll.failed')).toEqual([]);
+    await locks.query('COMMIT');
     await worker.line('worker.released', { owned: 2 });
     await worker.stop();
-    await held;
-    expect(await reloaded).toEqual({ ok: true, reasons: [] });
-    expect(worker.of('poll.failed')).toEqual([]);
   });
 
   it('log a failure once if its error_info is being fetched at a stop', async () => {

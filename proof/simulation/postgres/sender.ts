@@ -103,6 +103,7 @@ export function createSender(options: SenderOptions): Sender {
       const isPreceded = isDelivered && process.onCommitting(project);
       if (isPreceded) sentTo += 1;
       const isFirst = (committedTo.get(project) ?? firstReign) !== sentTo;
+      // Nothing is held up in the calm, and in runs without faults of the store.
       isHeldUp ||=
         fails > 0 && isFirst && kernel.chance(isPreceded ? LATEST_IS_HELD_UP : FIRST_IS_HELD_UP);
       committedTo.set(project, sentTo);
@@ -147,7 +148,7 @@ export function createSender(options: SenderOptions): Sender {
     inFlight.add(giveUp);
     const sentAt = kernel.now();
     // Others may repeat the work before it arrives.
-    if (!isDelivered || !isAnswered || outMs > LATE_MS) onTrouble();
+    if (!isDelivered || !isAnswered || outMs > Math.min(LATE_MS, limitMs)) onTrouble();
     const sendAnswer = (given: Answer<Row>) => {
       if (kernel.now() - sentAt > LATE_MS) onTrouble();
       report(kinds, { isDone: 'rows' in given && given.rows.length > 0 });
