@@ -52,7 +52,7 @@ export const OF_DAEMON: readonly Bug[] = [
     what: 'a new failure waits for the next check for failures',
     file: 'app/engine.ts',
     replace: [["if (kind === 'prompt' && to === 'FAILED') reporter.wake();", '']],
-    notice: /was not reported within/,
+    notice: /the failure of .* is not reported/,
   },
   {
     what: 'requests that are about to be sent do not count for the rate',

@@ -24,8 +24,9 @@ const CAUSELESS: ReadonlySet<MonitorEvent['type']> = new Set<MonitorEvent['type'
   'worker.released',
 ]);
 
-/** Checks that nothing unusual happens in the time without faults at the end, once everything has recovered. */
+/** Checks that nothing unusual happens in the time without faults, once everything has recovered. */
 export interface Calm {
+  /** Begins the time without faults, unless it has begun. */
   begin(): void;
   observe(machine: Machine, event: MonitorEvent): void;
   /** Ends the checks, before the processes are stopped. */
@@ -44,6 +45,8 @@ export function createCalm(
   const polled = new Map<string, Set<string>>();
   /** Failures that are stored and not reported. */
   const unreported = new Set<number>();
+  /** Number of failures so far. */
+  let failures = 0;
 
   const hasRecovered = () => kernel.now() >= recoveredAt;
 
@@ -72,13 +75,19 @@ export function createCalm(
     const { transitionId, id, to } = transition;
     if (to !== 'FAILED') return;
     unreported.add(transitionId);
-    const ms = withinMs(projects.length + unreported.size);
-    kernel.after(ms, () => {
+    failures += 1;
+    const at = kernel.now();
+    const reported = failures - unreported.size;
+    /** Those of the projects, and of all failures since, can go out before. */
+    const dueAt = () => at + withinMs(projects.length + failures - reported);
+    const look = () => {
       if (!unreported.has(transitionId) || !hasRecovered()) return;
       // A prompt that runs again has no error_info, and is asked again later.
       if (world.prompts(project)?.get(id)?.status !== 'FAILED') return;
-      fault(`the failure of ${id} of ${project} was not reported within ${ms / SECOND} s`);
-    });
+      if (kernel.now() < dueAt()) kernel.after(dueAt() - kernel.now(), look);
+      else fault(`the failure of ${id} of ${project} is not reported`);
+    };
+    kernel.after(dueAt() - at, look);
   }
 
   function check(process: string, event: MonitorEvent): void {
@@ -94,7 +103,7 @@ export function createCalm(
 
   return {
     begin: () => {
-      recoveredAt = kernel.now() + RECOVERY_MS;
+      if (recoveredAt === Infinity) recoveredAt = kernel.now() + RECOVERY_MS;
     },
     observe: ({ name }, event) => {
       if (event.type === 'prompt.failed') unreported.delete(event.transitionId);

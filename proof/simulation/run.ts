@@ -73,6 +73,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   startDisturbances({ course, pick, hosts, conditions, databaseClock, ...parts });
   if (course.has('reload')) rollouts.start();
   parts.rhythm.check();
+  if (scenario.kinds.length === 0) parts.calm.begin();
   for (let at = 0; at < durationMs - CALM_MS && course.faults().length === 0; at += HOUR) {
     await kernel.runUntil(Math.min(at + HOUR, durationMs - CALM_MS));
   }
