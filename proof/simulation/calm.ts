@@ -78,7 +78,7 @@ export function createCalm(
     failures += 1;
     const at = kernel.now();
     const reported = failures - unreported.size;
-    /** Those of the projects, and of all failures since, can go out before. */
+    // The requests of all projects, and of failures that come later, can go out before.
     const dueAt = () => at + withinMs(projects.length + failures - reported);
     const look = () => {
       if (!unreported.has(transitionId) || !hasRecovered()) return;
