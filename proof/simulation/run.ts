@@ -86,7 +86,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
     course.catchUp();
     rollouts.end();
     await kernel.runUntil(durationMs - hosts.length * MAX_STOP_MS);
-    parts.calm.end();
+    if (course.faults().length === 0) parts.calm.end();
   }
   await stopAll(course, hosts, endings);
   for (const { life } of hosts) life?.access.kill();
