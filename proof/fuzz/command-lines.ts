@@ -6,6 +6,7 @@ import * as fc from 'fast-check';
 import type * as CliRoom from '../../src/cli/cli.ts';
 import type * as ClockRoom from '../../src/app/clock.ts';
 import type * as StoreRoom from '../../src/store/sqlite/sqlite-store.ts';
+import { anyText } from '../../test/support/any-text.ts';
 import type { Surface } from './surface.ts';
 
 const COMMANDS = [
@@ -40,7 +41,7 @@ export async function commandLines(source: string, directory: string): Promise<r
       '\u001b[31m',
       '\0',
     ),
-    fc.string({ unit: 'binary', maxLength: 10 }),
+    anyText({ maxLength: 10 }),
   );
   const options = fc.oneof(
     fc.constantFrom('--project', '--since', '--limit', '--status', '--port', '--config'),

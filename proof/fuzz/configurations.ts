@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import * as fc from 'fast-check';
 import type * as LoadRoom from '../../src/config/load.ts';
 import type * as CalendarRoom from '../../src/schedule/calendar.ts';
+import { anyText } from '../../test/support/any-text.ts';
 import type { Surface } from './surface.ts';
 
 const GOOD = `service:
@@ -41,7 +42,7 @@ const scraps = fc.oneof(
     '\u2028',
     ' ',
   ),
-  fc.string({ unit: 'binary', maxLength: 4 }),
+  anyText({ maxLength: 4 }),
 );
 const texts = fc.array(scraps, { maxLength: 40 }).map((parts) => parts.join(''));
 const damaged = fc.tuple(fc.nat(), fc.nat({ max: 30 }), texts).map(([at, length, text]) => {

@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import type * as CalendarRoom from '../../src/schedule/calendar.ts';
+import { anyText } from '../../test/support/any-text.ts';
 import { expressions } from '../../test/unit/schedule/arbitraries.ts';
 import type { Surface } from './surface.ts';
 
@@ -17,7 +18,7 @@ const scraps = fc.constantFrom(
 const nonsense = fc.oneof(
   fc.array(scraps, { maxLength: 14 }).map((parts) => parts.join('')),
   fc.array(scraps, { minLength: 5, maxLength: 6 }).map((parts) => parts.join(' ')),
-  fc.string({ unit: 'binary', maxLength: 20 }),
+  anyText({ maxLength: 20 }),
 );
 const moments = fc.integer({ min: 0, max: YEARS_MS }).map((ms) => FIRST + ms);
 

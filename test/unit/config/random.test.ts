@@ -2,6 +2,7 @@ import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { largeTexts } from '../../../proof/large-configurations/texts.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
+import { anyText } from '../../support/any-text.ts';
 import { errorOf, loadText, minimal, temporaryDirectory } from './loading.ts';
 
 const directory = temporaryDirectory();
@@ -13,7 +14,7 @@ const WORDS =
     .concat(': ', '- ', ', ', '? ', '&a ', ' ', '\n', '\n  ', '\t', '%YAML 1.1\n', '---\n');
 
 const words = fc
-  .array(fc.oneof(fc.constantFrom(...WORDS), fc.string({ unit: 'binary', maxLength: 3 })), {
+  .array(fc.oneof(fc.constantFrom(...WORDS), anyText({ maxLength: 3 })), {
     maxLength: 60,
   })
   .map((parts) => parts.join(''));
