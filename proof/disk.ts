@@ -44,7 +44,7 @@ async function failEachCall(
   let failed = 0;
   for (const [index, fault] of faults.entries()) {
     if (fault === undefined) continue;
-    failed += (await nthCall.suffer(fault, rows)).report.failed.length;
+    failed += (await nthCall.runWithFault(fault, rows)).report.failed.length;
     if (index % 100 === 99) print(`${index + 1} failing calls`);
   }
   return [

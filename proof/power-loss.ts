@@ -17,7 +17,7 @@ const LONG = { images: 10_000, polls: 320 };
 const SHORT = { images: 150, polls: 100 };
 const TESTS = { images: 30, polls: 40 };
 /** Number of kinds of wrong images after which the run ends. */
-const ENOUGH = 8;
+const MAX_KINDS_OF_WRONG_IMAGES = 8;
 
 /**
  * Records the writes and fsyncs of a run, replays them on a model of a disk, and cuts the power at any step: the store must
@@ -44,26 +44,26 @@ export const powerLoss: Row = {
       join(source, 'store/sqlite/sqlite-store.ts')
     )) as typeof SqliteStore;
     const promised = promisedAfter(
-      steps.flatMap((step) => (step.type === 'say' ? [step.said] : [])),
+      steps.flatMap((step) => (step.type === 'acknowledge' ? [step.acknowledgement] : [])),
     );
     await using directory = await temporaryDirectory();
     const random = randomNumbers(seed);
     const cuts = cutPoints(steps, images, random);
     const wrong = new Map<string, number>();
     const disk = createDisk();
-    let said = 0;
+    let acknowledged = 0;
     let done = 0;
     for (const [index, step] of steps.entries()) {
       disk.apply(step);
-      if (step.type === 'say') said += 1;
-      if (wrong.size >= ENOUGH) break;
+      if (step.type === 'acknowledge') acknowledged += 1;
+      if (wrong.size >= MAX_KINDS_OF_WRONG_IMAGES) break;
       for (let count = cuts.get(index) ?? 0; count > 0; count -= 1) {
         const kept = KEPT[Math.floor(random() * KEPT.length)] ?? 0;
         const path = await restore(
           disk.cut(() => random() < kept),
           directory.path,
         );
-        const found = await inspect(store, path, promised.slice(said, said + 2));
+        const found = await inspect(store, path, promised.slice(acknowledged, acknowledged + 2));
         if (found !== undefined) wrong.set(found, (wrong.get(found) ?? 0) + 1);
         done += 1;
         if (done % 1000 === 0) print(`${done} images`);
@@ -76,7 +76,10 @@ export const powerLoss: Row = {
     }
     return [
       ['recorded writes, syncs', `${count('write')}, ${count('sync') + count('sync directory')}`],
-      ['acknowledged commits, transitions', `${said}, ${promised.at(-1)?.transitions.length}`],
+      [
+        'acknowledged commits, transitions',
+        `${acknowledged}, ${promised.at(-1)?.transitions.length}`,
+      ],
       ['images after a power cut', String(images)],
       ['lost, corrupt or torn', '0'],
     ];
@@ -88,7 +91,7 @@ function cutPoints(
   images: number,
   random: () => number,
 ): ReadonlyMap<number, number> {
-  const made = steps.findIndex(({ type }) => type === 'say');
+  const made = steps.findIndex(({ type }) => type === 'acknowledge');
   const cuts = new Map<number, number>();
   for (let image = 0; image < images; image += 1) {
     const range = random() < AT_THE_START ? made : steps.length;

@@ -48,7 +48,7 @@ export function messagesOf(
 }
 
 /** Number of consecutive words that identify a text. */
-const TELLING_WORDS = 3;
+const IDENTIFYING_WORDS = 3;
 
 /** Whether a shape has consecutive words of a user text that its template does not have. */
 export function showsUserText(shape: string, { template, userTexts }: TemplateMessage): boolean {
@@ -56,7 +56,7 @@ export function showsUserText(shape: string, { template, userTexts }: TemplateMe
   const own = spaced(withoutSlots(template));
   return userTexts.some((text) => {
     const words = wordsOf(text);
-    const length = Math.min(TELLING_WORDS, words.length);
+    const length = Math.min(IDENTIFYING_WORDS, words.length);
     return words.some((_, at) => {
       const run = words.slice(at, at + length);
       const part = ` ${run.join(' ')} `;

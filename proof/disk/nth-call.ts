@@ -64,7 +64,10 @@ export function createNthCall(strace: string, source: string) {
       return { rows, counts: CALLS.map((call) => [call, count(call)] as const) };
     },
     /** Runs with a fault. @throws if rows are lost, or a failed commit is not emitted */
-    suffer: async ({ call, error, nth, times }: Fault, expected: unknown): Promise<Outcome> => {
+    runWithFault: async (
+      { call, error, nth, times }: Fault,
+      expected: unknown,
+    ): Promise<Outcome> => {
       await using directory = await temporaryDirectory();
       const inject = `inject=${call}:error=${error}:when=${nth}..${nth + times - 1}`;
       const path = join(directory.path, 'store.db');
@@ -74,7 +77,7 @@ export function createNthCall(strace: string, source: string) {
       const rows = await readRows(path);
       if (!isDeepStrictEqual(rows, expected)) throw new Error(`${inject}: something is lost`);
       if (report.counted !== report.commits) {
-        throw new Error(`${inject}: ${report.commits} commits failed, ${report.counted} told`);
+        throw new Error(`${inject}: ${report.commits} commits failed, ${report.counted} emitted`);
       }
       return { report, rows };
     },

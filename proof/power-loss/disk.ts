@@ -63,7 +63,7 @@ export function createDisk(): Disk {
           inode.pending = [];
           break;
         }
-        case 'say':
+        case 'acknowledge':
           break;
       }
     },

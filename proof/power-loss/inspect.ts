@@ -5,7 +5,7 @@ import { systemClock } from '../../src/app/clock.ts';
 import type { Store } from '../../src/monitor/ports/store.ts';
 import type * as SqliteStore from '../../src/store/sqlite/sqlite-store.ts';
 import type { Image } from './disk.ts';
-import type { Said } from './promises.ts';
+import type { Acknowledgement } from './promises.ts';
 import { FILES, STORE } from './recording.ts';
 
 /** Rows that the store has promised to keep. */
@@ -16,9 +16,9 @@ export interface Promised {
 }
 
 /** Returns what is promised after 0, 1, 2 … calls. */
-export function promisedAfter(said: readonly Said[]): readonly Promised[] {
+export function promisedAfter(acknowledgements: readonly Acknowledgement[]): readonly Promised[] {
   const states: Promised[] = [{ transitions: [], settled: new Set() }];
-  for (const [what, ...rows] of said) {
+  for (const [what, ...rows] of acknowledgements) {
     const { transitions, settled } = states.at(-1) as Promised;
     states.push({
       transitions: what === 'committed' ? [...transitions, ...rows] : transitions,

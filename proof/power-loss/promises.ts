@@ -6,4 +6,7 @@ export function wideId(n: number): string {
 }
 
 /** Report of the workload about a call that returned; true from then on. */
-export type Said = readonly [what: 'configured' | 'committed' | 'settled', ...rows: string[]];
+export type Acknowledgement = readonly [
+  what: 'configured' | 'committed' | 'settled',
+  ...rows: string[],
+];

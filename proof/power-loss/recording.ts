@@ -4,15 +4,15 @@ import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { temporaryDirectory } from '../../test/support/temporary.ts';
 import { callsOf, EVERY_THREAD } from '../strace.ts';
-import type { Said } from './promises.ts';
+import type { Acknowledgement } from './promises.ts';
 
-/** Disk operation of the workload, or a line that it printed. `file` is a name in the store's directory. */
+/** Disk operation of the workload, or an acknowledgement that it printed. `file` is a name in the store's directory. */
 export type Step =
   | { readonly type: 'create' | 'remove' | 'sync'; readonly file: string }
   | { readonly type: 'write'; readonly file: string; readonly at: number; readonly data: Buffer }
   | { readonly type: 'truncate'; readonly file: string; readonly size: number }
   | { readonly type: 'sync directory' }
-  | { readonly type: 'say'; readonly said: Said };
+  | { readonly type: 'acknowledge'; readonly acknowledgement: Acknowledgement };
 
 const WORKLOAD = fileURLToPath(new URL('workload.ts', import.meta.url));
 export const STORE = 'store.db';
@@ -66,7 +66,7 @@ function toSteps(lines: readonly string[], directory: string): readonly Step[] {
       return existing.delete(file) ? [{ type: 'remove', file }] : [];
     }
     if (call === 'rename') throw new Error('the model of the disk knows no renaming');
-    if (call === 'write') return descriptor === '1' ? toSaid(decode(rest[0] ?? '')) : [];
+    if (call === 'write') return descriptor === '1' ? toAcknowledgement(decode(rest[0] ?? '')) : [];
     const path = paths.get(descriptor) ?? '';
     if (path === directory) return [{ type: 'sync directory' }];
     const file = basename(path);
@@ -85,6 +85,6 @@ function decode(quoted: string): Buffer {
   return Buffer.from(quoted.slice(1, -1).replaceAll('\\x', ''), 'hex');
 }
 
-function toSaid(line: Buffer): readonly Step[] {
-  return [{ type: 'say', said: JSON.parse(line.toString()) as Said }];
+function toAcknowledgement(line: Buffer): readonly Step[] {
+  return [{ type: 'acknowledge', acknowledgement: JSON.parse(line.toString()) as Acknowledgement }];
 }

@@ -1,6 +1,6 @@
 /**
- * Uses a store as a daemon does, reopens it halfway, and prints each promise after the call that made it: `node workload.ts
- * SOURCES STORE ROUNDS`.
+ * Uses a store as a daemon does, reopens it halfway, and prints an acknowledgement after each call that changes it:
+ * `node workload.ts SOURCES STORE ROUNDS`.
  */
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';
@@ -20,7 +20,7 @@ const STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED'] as const;
 const open = () => openStore({ path, clock: systemClock, emit: () => {} });
 let store = await open();
 await store.configureProjects(['narrow', 'wide'], 1);
-say('configured');
+acknowledge('configured');
 for (let round = 0; round < Number(rounds); round += 1) {
   if (round === Math.floor(Number(rounds) / 2)) {
     await store.close();
@@ -63,7 +63,7 @@ async function see(
   };
   const committed = await to.commitPoll(commit);
   if (committed === undefined) throw new Error('not committed');
-  say(
+  acknowledge(
     'committed',
     ...committed.map(({ transitionId, id, from, to: status }) =>
       [transitionId, id, from, status].join(' '),
@@ -75,9 +75,9 @@ async function settleOne(of: Store, at: number): Promise<void> {
   const [failure] = await of.pendingFailures({ limitPerProject: 1 });
   if (failure === undefined) return;
   await of.settleFailure(failure, { reason: 'not_found' }, at);
-  say('settled', String(failure.transitionId));
+  acknowledge('settled', String(failure.transitionId));
 }
 
-function say(...words: readonly string[]): void {
+function acknowledge(...words: readonly string[]): void {
   writeSync(1, `${JSON.stringify(words)}\n`);
 }
