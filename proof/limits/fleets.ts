@@ -31,7 +31,7 @@ const STEP_DAY = 45;
 const DRIFT_DAY = 40;
 const DAYS_OF_DRIFT = 7;
 
-/** Every fleet of the proof; those behind the first dozen have no bar of their own in the design. */
+/** Every fleet of the proof. Each is held to the bars of docs/reliability.md#learned-limits-limits. */
 export const FLEETS: readonly Fleet[] = [
   ...[0.3, 0.6, 1, 1.5].map((sigma) => stationary(`lognormal ${sigma}`, [{ sigma }])),
   stationary('two modes, half each', [
