@@ -92,13 +92,18 @@ export function describeTogether(h: Harness): void {
     });
 
     it('is never partly visible to a reader', async () => {
+      const reader = await h.openReader();
       const committing = h.commit('p', { prompt: baseline }, 0);
       const commit = { isDone: false };
       void committing.then(() => (commit.isDone = true));
       const seen = new Set<number>();
-      const look = async () => seen.add((await h.listing('p')).counts.get('RUNNING') ?? 0);
+      const look = async () => {
+        seen.add((await h.listing('p')).counts.get('RUNNING') ?? 0);
+        seen.add((await reader.statuses({ project: 'p' })).length);
+      };
       while (!commit.isDone) await look();
       await look();
+      await reader.close();
       // If the first read is slow, no read returns 0.
       expect([...seen].filter((count) => count !== 0)).toEqual([MANY]);
     });
