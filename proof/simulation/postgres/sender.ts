@@ -209,7 +209,8 @@ export function createSender(options: SenderOptions): Sender {
         if (kinds.grants) process.onGrantFailed();
         return failToSend(isNotConnected ? CONNECT_MS : drawDelayMs(slow));
       }
-      const limitMs = signal?.aborted === true ? AFTER_ABORT_TIMEOUT_MS : timeoutMs;
+      const isAborted = signal?.aborted === true;
+      const limitMs = isAborted ? Math.min(AFTER_ABORT_TIMEOUT_MS, timeoutMs) : timeoutMs;
       const journey = drawJourney(kinds, project, isUnreachable, { fails, slow });
       if (journey.isDelivered && project !== undefined && journey.outMs > limitMs) {
         heldUp.set(project, kernel.now() + journey.outMs);
