@@ -1,3 +1,4 @@
+import { rmSync } from 'node:fs';
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { COMPILE_CACHE } from './compile-cache.ts';
@@ -22,23 +23,22 @@ const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
  * Warns of missing tools, and creates one directory for all temporary files, in memory if there is room, because tests often
  * wait for the disk. The PostgreSQL servers of the tests share their first files there.
  */
-export default async function setup(): Promise<() => Promise<void>> {
-  const temporary = await directoryInMemory();
-  const template = join(temporary.path, 'postgres');
+export default async function setup(): Promise<void> {
+  const { path } = await directoryInMemory();
+  // Ctrl-C, too, ends in an exit, but without the teardown of Vitest.
+  process.once('exit', () => rmSync(path, { recursive: true, force: true, maxRetries: 5 }));
+  const template = join(path, 'postgres');
   await mkdir(template);
   // The compile cache outlives the directory.
   Object.assign(process.env, COMPILE_CACHE);
-  process.env['TMPDIR'] = temporary.path;
+  process.env['TMPDIR'] = path;
   process.env[POSTGRES_TEMPLATE] = template;
   // PostgreSQL does not run as root.
   if (process.getuid?.() === 0) {
-    await chmod(temporary.path, 0o711);
+    await chmod(path, 0o711);
     await chmod(template, 0o777);
   }
   warnOfMissing();
-  return async () => {
-    await temporary[Symbol.asyncDispose]();
-  };
 }
 
 /**
