@@ -8,7 +8,10 @@ const character = fc
   .nat({ max: 0x10ffff - SURROGATES })
   .map((n) => String.fromCodePoint(n < FIRST_SURROGATE ? n : n + SURROGATES), numberOf);
 
-/** Returns the number of a character. Without it, fast-check leaves out its dangerous texts, such as `__proto__`. */
+/**
+ * Returns the number of a character. Without it, fast-check leaves out its dangerous texts, such as `__proto__`.
+ * @throws {Error} if it is not one character: fast-check tries longer ones
+ */
 function numberOf(text: unknown): number {
   const [one = '', ...others] = String(text);
   const codePoint = one.codePointAt(0);

@@ -25,7 +25,7 @@ const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
  */
 export default async function setup(): Promise<void> {
   const { path } = await directoryInMemory();
-  // Ctrl-C, too, ends in an exit, but without the teardown of Vitest.
+  // Not in a teardown, which Vitest skips after Ctrl-C.
   process.once('exit', () => rmSync(path, { recursive: true, force: true, maxRetries: 5 }));
   const template = join(path, 'postgres');
   await mkdir(template);
