@@ -103,7 +103,7 @@ export function createSender(options: SenderOptions): Sender {
       const isPreceded = isDelivered && process.onCommitting(project);
       if (isPreceded) sentTo += 1;
       const isFirst = (committedTo.get(project) ?? firstReign) !== sentTo;
-      // Nothing is held up in the calm, and in runs without faults of the store.
+      // In the calm, and in runs without faults of the store, nothing is held up.
       isHeldUp ||=
         fails > 0 && isFirst && kernel.chance(isPreceded ? LATEST_IS_HELD_UP : FIRST_IS_HELD_UP);
       committedTo.set(project, sentTo);
