@@ -83,7 +83,9 @@ async function* follow(
       quietUntil = clock.monotonic() + HEARTBEAT_MS;
     }
     if (isBehind) continue;
-    if (await feed.waitForNews(version, quietUntil - clock.monotonic(), gone)) continue;
+    // It may be over by now: reading the store can take longer.
+    const leftMs = Math.max(0, quietUntil - clock.monotonic());
+    if (await feed.waitForNews(version, leftMs, gone)) continue;
     // The position also moves past events that the client did not select.
     const id = writeId(position);
     yield id === sentId ? ': still here\n\n' : `: still here\nid: ${id}\n\n`;

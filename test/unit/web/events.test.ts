@@ -274,6 +274,29 @@ describe('the event stream', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
+  it('sends a comment at once if 15 s are over by the time the store is read', async () => {
+    const { content } = await setUp();
+    const waits: number[] = [];
+    const waitForNews: typeof content.feed.waitForNews = (seen, ms, gone) => {
+      waits.push(ms);
+      return content.feed.waitForNews(seen, ms, gone);
+    };
+    let now = 0;
+    const clock = { ...systemClock, monotonic: () => now };
+    const read: typeof content.feed.read = (after, reader) => {
+      now += 16_000;
+      return content.feed.read(after, reader);
+    };
+    const api = createApi({ ...content, clock, feed: { ...content.feed, read, waitForNews } });
+    const reader = ((await api.request('/events')).body ?? new ReadableStream()).getReader();
+    await reader.read();
+    const comment = await reader.read();
+    expect(new TextDecoder().decode(comment.value as Uint8Array)).toBe(': still here\n\n');
+    // Node warns on stderr about a negative time.
+    expect(waits).toEqual([0]);
+    await reader.cancel();
+  });
+
   it('continues when the store can be read again', async () => {
     const { content, poll } = await setUp();
     let broken = true;
