@@ -24,8 +24,8 @@ export interface Scheduling extends Omit<Scheduler, 'set' | 'update' | 'isRunnin
 export interface RunWatcher {
   start(): void;
   stop(): void;
-  /** `poll` is the poll of this run. */
-  watch(run: PollRun, poll: Promise<FinishedPoll | undefined>): void;
+  /** Receives a scheduled run of a project, with its poll. */
+  watch(project: string, run: PollRun, poll: Promise<FinishedPoll | undefined>): void;
 }
 
 /**
@@ -82,7 +82,7 @@ export function createScheduling(
     mayRun: (id) => engine.mayPoll(id),
     run: async (id, run) => {
       const polling = poll(id, run);
-      watcher?.watch(run, polling);
+      watcher?.watch(id, run, polling);
       await polling;
     },
     onError: endProcess,

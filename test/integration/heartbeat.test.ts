@@ -5,10 +5,10 @@ import { sendJson, startService } from '../support/service.ts';
 const SECRET = '5ecret-5ecret-5ecret';
 
 describe('the heartbeat', UNHURRIED, () => {
-  it('is sent while polls complete or fail, and withheld while they hang', async () => {
+  it('is sent if polls complete or fail, not while one hangs, and again once its project is removed', async () => {
     let mode: 'good' | 'failing' | 'hanging' = 'good';
-    await using service = await startService((_, response) => {
-      if (mode === 'good') sendJson(response, []);
+    await using service = await startService(({ project }, response) => {
+      if (mode === 'good' || project !== 'alpha') sendJson(response, []);
       else if (mode === 'failing') sendJson(response, {}, 500);
     });
     await using monitor = await startService((_, response) => sendJson(response, 'ok'));
@@ -42,6 +42,10 @@ describe('the heartbeat', UNHURRIED, () => {
     expect([...new Set(monitor.arrivals.map(({ path }) => path))]).toEqual([`/${SECRET}`]);
     expect(monitor.arrivals.some(({ headers }) => 'x-api-key' in headers)).toBe(false);
     expect([daemon.stdout(), ...pages].join('')).not.toContain(SECRET);
+
+    await place.configure({ projects: [{ id: 'beta' }] });
+    daemon.process.kill('SIGHUP');
+    await more();
   });
 
   it('follows a reload and logs repeated failures once', async () => {

@@ -18,7 +18,7 @@ export interface Heartbeat extends RunWatcher {
 }
 
 export interface HeartbeatOptions {
-  readonly engine: Pick<Engine, 'config' | 'observe' | 'sharing' | 'shutdown'>;
+  readonly engine: Pick<Engine, 'config' | 'configured' | 'observe' | 'sharing' | 'shutdown'>;
   readonly logger: Pick<Logger, 'warn'>;
   readonly clock: Pick<Clock, 'now'>;
 }
@@ -83,7 +83,10 @@ export function createHeartbeat({ engine, logger, clock }: HeartbeatOptions): He
   engine.observe(observe);
 
   return {
-    watch: (run, poll) => minutes.watch(run, poll),
+    watch: (project, run, poll) => {
+      // Asked later: a reload may remove the project meanwhile.
+      minutes.watch(run, poll, () => engine.configured(project) !== undefined);
+    },
     start: () => {
       timer = setInterval(() => minutes.end(), MINUTE_MS);
     },

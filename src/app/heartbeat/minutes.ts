@@ -9,25 +9,35 @@ export type Gap = 'skipped' | 'missed' | 'late' | 'stuck' | 'unfinished' | 'stor
 
 /** Finds the minutes in which every due poll was made. */
 export interface Minutes {
-  /** Counts a poll of a schedule in the current minute. */
-  watch(run: Pick<PollRun, 'dueAt'>, poll: Promise<FinishedPoll | undefined>): void;
+  /** Counts a poll of a schedule in the current minute, for as long as `isWanted` returns true. */
+  watch(
+    run: Pick<PollRun, 'dueAt'>,
+    poll: Promise<FinishedPoll | undefined>,
+    isWanted: () => boolean,
+  ): void;
   /** Records that a due poll of the current minute was not made. */
   fail(gap: Gap): void;
   /** Ends the current minute and begins the next one. */
   end(): void;
 }
 
+interface WatchedPoll {
+  readonly isWanted: () => boolean;
+}
+
 interface Minute {
-  /** Number of its polls that run. */
-  pending: number;
+  /** Polls of this minute that still run. */
+  readonly pending: Set<WatchedPoll>;
+  /** Polls of this minute that ended without an outcome. */
+  readonly unfinished: WatchedPoll[];
   gap: Gap | undefined;
   isOver: boolean;
   isJudged: boolean;
 }
 
 /**
- * Calls `onVerdict` once for each minute: without a gap when it is over and all its polls have ended, otherwise with the
- * first gap, when it is over.
+ * Calls `onVerdict` once for each minute: at its end with its gap, otherwise as soon as no wanted poll of it runs any more. A
+ * poll that still runs at the end of the next minute is a gap.
  */
 export function createMinutes(
   clock: Pick<Clock, 'now'>,
@@ -36,47 +46,50 @@ export function createMinutes(
   let current = newMinute();
   /** The minute before, whose last polls may still run. */
   let last: Minute | undefined;
-  /** Number of polls that run since an earlier minute. */
-  let older = 0;
+  /** Polls of earlier minutes that still run. */
+  const older = new Set<WatchedPoll>();
 
   function judge(minute: Minute): void {
-    const { isOver, isJudged, pending, gap } = minute;
-    if (!isOver || isJudged || (pending > 0 && gap === undefined)) return;
+    const { isOver, isJudged, pending, unfinished } = minute;
+    if (!isOver || isJudged) return;
+    // Decided only now: the poll of a project that a reload removes can end before the reload does.
+    const gap = minute.gap ?? (hasWanted(unfinished) ? 'unfinished' : undefined);
+    if (gap === undefined && hasWanted(pending)) return;
     minute.isJudged = true;
     onVerdict(gap);
   }
 
-  function ended(minute: Minute, gap: Gap | undefined): void {
-    minute.pending -= 1;
-    if (minute.isOver) older -= 1;
-    minute.gap ??= gap;
-    judge(minute);
-  }
-
   return {
-    watch: ({ dueAt }, poll) => {
+    watch: ({ dueAt }, poll, isWanted) => {
       const minute = current;
+      const watched = { isWanted };
+      const ended = (gap: Gap | undefined) => {
+        minute.pending.delete(watched);
+        older.delete(watched);
+        if (gap === 'unfinished') minute.unfinished.push(watched);
+        else if (isWanted()) minute.gap ??= gap;
+        judge(minute);
+      };
       if (clock.now() - dueAt >= MINUTE_MS) minute.gap ??= 'late';
-      minute.pending += 1;
+      minute.pending.add(watched);
       poll.then(
-        (finished) => ended(minute, gapOf(finished)),
+        (finished) => ended(gapOf(finished)),
         // A bug, which the scheduler reports.
-        () => ended(minute, 'unfinished'),
+        () => ended('unfinished'),
       );
     },
     fail: (gap) => {
       current.gap ??= gap;
     },
     end: () => {
-      if (older > 0) {
+      if (hasWanted(older)) {
         current.gap ??= 'stuck';
-        if (last !== undefined) {
-          last.gap ??= 'stuck';
-          judge(last);
-        }
+        if (last !== undefined) last.gap ??= 'stuck';
       }
+      // Only polls of removed projects may have held back its verdict.
+      if (last !== undefined) judge(last);
       current.isOver = true;
-      older += current.pending;
+      for (const watched of current.pending) older.add(watched);
       last = current;
       current = newMinute();
       judge(last);
@@ -85,7 +98,11 @@ export function createMinutes(
 }
 
 function newMinute(): Minute {
-  return { pending: 0, gap: undefined, isOver: false, isJudged: false };
+  return { pending: new Set(), unfinished: [], gap: undefined, isOver: false, isJudged: false };
+}
+
+function hasWanted(polls: Iterable<WatchedPoll>): boolean {
+  return Iterator.from(polls).some(({ isWanted }) => isWanted());
 }
 
 /** A poll that the service failed was made. One that could not be stored saw nothing. */

@@ -47,8 +47,10 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
   const observers: Observer[] = [];
   const url = `http://127.0.0.1:${port}/ping/${SECRET}?from=evalwatch`;
   let source: HeartbeatUrl | undefined = { url };
+  const projects = new Set(['p']);
   const engine = {
     config: () => ({ heartbeat: source, service: {} }),
+    configured: (id: string) => (projects.has(id) ? { id } : undefined),
     observe: (observer: Observer) => observers.push(observer),
     sharing: { worker: { isConnected } },
     shutdown: { waits: waits.signal },
@@ -62,6 +64,7 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
   const nextMinute = () => vi.advanceTimersByTimeAsync(MINUTE);
   return {
     url,
+    projects,
     requests,
     lines,
     heartbeat,
@@ -138,10 +141,20 @@ it.each([
 it('no heartbeat is sent in a minute with a poll that could not be stored', async () => {
   await using world = await setUp();
   const poll = Promise.resolve({ isStored: false } as FinishedPoll);
-  world.heartbeat.watch({ dueAt: 0, nextAt: undefined }, poll);
+  world.heartbeat.watch('p', { dueAt: 0, nextAt: undefined }, poll);
   await world.nextMinute();
   expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason: 'store' }]);
   expect(await world.received()).toEqual([]);
+});
+
+it('a heartbeat is sent in a minute whose only unfinished poll is of a project that a reload removes', async () => {
+  await using world = await setUp();
+  world.heartbeat.watch('p', { dueAt: 0, nextAt: undefined }, Promise.resolve(undefined));
+  await Promise.resolve();
+  world.projects.delete('p');
+  await world.nextMinute();
+  await world.sent(1);
+  expect(world.lines).toEqual([]);
 });
 
 it('no heartbeat is sent while the worker has no lease', async () => {

@@ -17,8 +17,12 @@ function setUp() {
     minutes,
     poll: (dueAt = NOW) => {
       const poll = Promise.withResolvers<FinishedPoll | undefined>();
-      minutes.watch({ dueAt }, poll.promise);
+      let isWanted = true;
+      minutes.watch({ dueAt }, poll.promise, () => isWanted);
       return {
+        dismiss: () => {
+          isWanted = false;
+        },
         end: async (finished: FinishedPoll | undefined) => {
           poll.resolve(finished);
           await poll.promise;
@@ -61,6 +65,57 @@ describe('a minute without a gap', () => {
     expect(verdicts).toEqual(['whole']);
     minutes.end();
     expect(verdicts).toEqual(['whole', 'whole']);
+  });
+});
+
+describe('a poll that is no longer wanted', () => {
+  it.each(['before', 'after'])('leaves no gap if it is dismissed %s it ends', async (when) => {
+    const { minutes, verdicts, poll } = setUp();
+    const one = poll();
+    if (when === 'before') one.dismiss();
+    await one.end(undefined);
+    if (when === 'after') one.dismiss();
+    minutes.end();
+    expect(verdicts).toEqual(['whole']);
+  });
+
+  it('does not count beside one that is wanted', async () => {
+    const { minutes, verdicts, poll } = setUp();
+    const [one, other] = [poll(), poll()];
+    minutes.end();
+    one.dismiss();
+    expect(verdicts).toEqual([]);
+    await other.end(OK);
+    expect(verdicts).toEqual(['whole']);
+    const [third, fourth] = [poll(), poll()];
+    third.dismiss();
+    await third.end(undefined);
+    await fourth.end(undefined);
+    minutes.end();
+    expect(verdicts).toEqual(['whole', 'unfinished']);
+  });
+
+  it('postpones only the verdict on its own minute, to the end of the next one, while it runs', async () => {
+    const { minutes, verdicts, poll } = setUp();
+    const one = poll();
+    minutes.end();
+    one.dismiss();
+    expect(verdicts).toEqual([]);
+    minutes.end();
+    expect(verdicts).toEqual(['whole', 'whole']);
+    minutes.end();
+    await one.end(undefined);
+    expect(verdicts).toEqual(['whole', 'whole', 'whole']);
+  });
+
+  it('makes no later minute "stuck"', () => {
+    const { minutes, verdicts, poll } = setUp();
+    const one = poll();
+    minutes.end();
+    minutes.end();
+    one.dismiss();
+    minutes.end();
+    expect(verdicts).toEqual(['stuck', 'stuck', 'whole']);
   });
 });
 
