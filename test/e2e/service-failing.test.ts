@@ -6,6 +6,8 @@ import { PATIENCE } from './server.ts';
 const prometheus = debianTool('prometheus', 'prometheus') ?? '';
 const alertmanager =
   debianTool('prometheus-alertmanager', 'prometheus-alertmanager', 'alertmanager') ?? '';
+/** Alerts that polls and scrapes raise if they are late because the machine is busy. */
+const BUSY_MACHINE = new Set(['EvalwatchDown', 'EvalwatchSchedulerOverrun']);
 const PROJECTS = Array.from({ length: 25 }, (_, index) => `project-${index}`);
 
 // In CI a missing program fails the tests instead of skipping them.
@@ -28,10 +30,9 @@ describe.runIf(runs)('an unreachable evaluation service', { timeout: 240_000 }, 
 
     stack.mendConnections();
     await stack.webhook.page('resolved', 'EvalwatchServiceFailing');
-    // A busy machine skips polls, which raises another alert.
     const told = stack.webhook.pages
-      .map(({ status, labels }) => `${labels['alertname']} ${status}`)
-      .filter((text) => !text.startsWith('EvalwatchSchedulerOverrun '));
+      .filter(({ labels }) => !BUSY_MACHINE.has(labels['alertname'] ?? ''))
+      .map(({ status, labels }) => `${labels['alertname']} ${status}`);
     expect(told).toEqual(['EvalwatchServiceFailing firing', 'EvalwatchServiceFailing resolved']);
   });
 });
