@@ -45,7 +45,7 @@ export interface RhythmOptions {
   readonly partitions: Pick<Partitions, 'isCutOff'>;
   readonly deadLeases: Pick<DeadLeases, 'heldAt'>;
   readonly wallClocks: Pick<WallClocks, 'setBackSince'>;
-  readonly rollouts: Pick<Rollouts, 'isAgreed' | 'isWatched' | 'stored'>;
+  readonly rollouts: Pick<Rollouts, 'isAgreed' | 'isWatched' | 'mayLackChanges' | 'stored'>;
 }
 
 export function createRhythm(options: RhythmOptions): Rhythm {
@@ -91,11 +91,13 @@ export function createRhythm(options: RhythmOptions): Rhythm {
   }
 
   /**
-   * Records a fault, but excuses a removed project: a worker that is down may have started with an earlier configuration,
-   * and removed it. The others configure it again, if they all have the same configuration.
+   * Records a fault, except for a project that is not configured in the store. A worker that is down may have started with
+   * an earlier configuration and removed it, or a failover may have lost the reload that added it. The workers configure it
+   * again once all that run have the same configuration.
    */
   function unlessRemoved(project: string, text: string): void {
-    if (hosts.every(({ life }) => life !== undefined) || rollouts.isAgreed()) fault(text);
+    const isKept = hosts.every(({ life }) => life !== undefined) && !rollouts.mayLackChanges();
+    if (isKept || rollouts.isAgreed()) fault(text);
     else void rollouts.stored().then((ids) => ids.includes(project) && fault(text), bug);
   }
 

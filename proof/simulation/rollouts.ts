@@ -47,6 +47,8 @@ export interface Rollouts {
   isWatched(project: string): boolean;
   /** Whether all processes that run have the same configuration. */
   isAgreed(): boolean;
+  /** Whether a failover may have lost configured projects that nobody has configured since. */
+  mayLackChanges(): boolean;
 }
 
 export interface RolloutsOptions {
@@ -77,6 +79,7 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
   const meeting = new Set<Reloading>();
   /** Number of starts, reloads, failovers and changes by processes that do not reload: constant while a reload is alone. */
   let changes = 0;
+  let mayLackChanges = false;
 
   function change(): void {
     if (isOver) return;
@@ -158,6 +161,7 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
       kernel.after(kernel.between(0, MEETING_MS), () => reload(process));
     },
     configured: (process, { projects, isConditional }) => {
+      mayLackChanges = false;
       const reloads = processes().includes(process) && process.isReloading;
       // A restoration that was sent before the reload may arrive during it.
       const isRestored = isConditional && projects.join() === idsOf(process.config).join();
@@ -165,9 +169,11 @@ export function createRollouts(options: RolloutsOptions): Rollouts {
     },
     failedOver: () => {
       changes += 1;
+      mayLackChanges = true;
     },
     stored,
     isAgreed: () => new Set(processes().map(({ config }) => config)).size <= 1,
+    mayLackChanges: () => mayLackChanges,
     isWatched: (project) =>
       processes().every(({ config, isReloading }) => {
         return !isReloading && config.projects.some(({ id }) => id === project);
