@@ -36,8 +36,8 @@ interface Minute {
 }
 
 /**
- * Calls `onVerdict` once for each minute: at its end with its gap, otherwise as soon as no wanted poll of it runs any more. A
- * poll that still runs at the end of the next minute is a gap.
+ * Calls `onVerdict` once for each minute: at its end if it has a gap by then, otherwise when its last wanted poll has ended,
+ * at the latest at the end of the next minute. A wanted poll that still runs then is a gap.
  */
 export function createMinutes(
   clock: Pick<Clock, 'now'>,

@@ -157,6 +157,17 @@ it('a heartbeat is sent in a minute whose only unfinished poll is of a project t
   expect(world.lines).toEqual([]);
 });
 
+it('one heartbeat is sent for two minutes that are decided at once', async () => {
+  await using world = await setUp();
+  world.heartbeat.watch('p', { dueAt: 0, nextAt: undefined }, new Promise(() => {}));
+  await world.nextMinute();
+  expect(await world.received()).toEqual([]);
+  world.projects.delete('p');
+  await world.nextMinute();
+  await world.sent(1);
+  expect(await world.received()).toHaveLength(1);
+});
+
 it('no heartbeat is sent while the worker has no lease', async () => {
   let isConnected = false;
   await using world = await setUp({ isConnected: () => isConnected });

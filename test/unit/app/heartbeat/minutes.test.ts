@@ -69,12 +69,23 @@ describe('a minute without a gap', () => {
 });
 
 describe('a poll that is no longer wanted', () => {
-  it.each(['before', 'after'])('leaves no gap if it is dismissed %s it ends', async (when) => {
+  it.each([
+    ['without an outcome', undefined],
+    ['unstored', NOT_STORED],
+  ])('leaves no gap if it ends %s', async (_, finished) => {
     const { minutes, verdicts, poll } = setUp();
     const one = poll();
-    if (when === 'before') one.dismiss();
+    one.dismiss();
+    await one.end(finished);
+    minutes.end();
+    expect(verdicts).toEqual(['whole']);
+  });
+
+  it('leaves no gap if it ended without an outcome earlier in the same minute', async () => {
+    const { minutes, verdicts, poll } = setUp();
+    const one = poll();
     await one.end(undefined);
-    if (when === 'after') one.dismiss();
+    one.dismiss();
     minutes.end();
     expect(verdicts).toEqual(['whole']);
   });
