@@ -26,8 +26,8 @@ describe('an unwritable stdout', UNHURRIED, () => {
     await using daemon = startDaemon(place);
     // A prompt that is FAILED in the first stored listing is no failure, and a first poll can fail on a slow machine.
     await vi.waitFor(async () => {
-      const { samples } = await scrape(`http://${listen}`);
-      expect(samples.get('evalwatch_prompts{project="alpha",status="RUNNING"}')).toBe(1);
+      const scraped = await scrape(`http://${listen}`);
+      expect(scraped.value('evalwatch_prompts', { project: 'alpha', status: 'RUNNING' })).toBe(1);
     }, PATIENCE);
     daemon.process.stdout?.destroy();
     service.set({ p1: 'FAILED' });

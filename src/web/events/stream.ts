@@ -83,7 +83,7 @@ async function* follow(
       quietUntil = clock.monotonic() + HEARTBEAT_MS;
     }
     if (isBehind) continue;
-    // It may be over by now: reading the store can take longer.
+    // The 15 s may be over by now: reading the store can take longer.
     const leftMs = Math.max(0, quietUntil - clock.monotonic());
     if (await feed.waitForNews(version, leftMs, gone)) continue;
     // The position also moves past events that the client did not select.
