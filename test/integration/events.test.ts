@@ -2,7 +2,6 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { EventSource } from 'undici';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/app/clock.ts';
@@ -12,6 +11,7 @@ import { startSimulator } from '../../src/simulator/server.ts';
 import { openStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { readHere, startHere } from '../support/daemon-here.ts';
 import { startDaemon, workspace, type Workspace } from '../support/evalwatch.ts';
+import { ENTRY } from '../support/entry.ts';
 import { freePort } from '../support/free-port.ts';
 import { readEvents, take } from '../support/event-stream.ts';
 import { follow } from '../support/follower.ts';
@@ -40,7 +40,7 @@ const IMPATIENT = [
     import { Server } from 'node:http';
     const { setTimeout } = Server.prototype;
     Server.prototype.setTimeout = function (ms) { return setTimeout.call(this, ms / 5); };`)}`,
-  fileURLToPath(new URL('../../src/main.js', import.meta.url)),
+  ENTRY,
 ];
 
 describe('the event stream', HEAVY, () => {

@@ -18,7 +18,8 @@ import { HARD_TEXTS } from '../contract/store/harness.ts';
 import { PATIENCE } from '../support/evalwatch.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { PASSWORD, postgresPrograms, type PostgresServer } from '../support/postgres-server.ts';
-import { commandLine, entry, evalwatch, type Finished } from '../support/command-line.ts';
+import { commandLine, evalwatch, type Finished } from '../support/command-line.ts';
+import { ENTRY } from '../support/entry.ts';
 import { temporaryDirectory, writeConfiguration } from '../unit/cli/configuration-file.ts';
 import { see } from '../unit/store/sqlite/history.ts';
 
@@ -224,7 +225,7 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
         await blocker.query(`BEGIN; LOCK TABLE evalwatch.${table} IN ACCESS EXCLUSIVE MODE`);
         const child = spawn(
           process.execPath,
-          [entry, 'migrate-store', '--from', file, '--config', config],
+          [ENTRY, 'migrate-store', '--from', file, '--config', config],
           { stdio: 'ignore' },
         );
         const exited = once(child, 'exit');

@@ -1,12 +1,11 @@
 import { spawnSync } from 'node:child_process';
 import { copyFile, mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { ENTRY } from '../support/entry.ts';
 import { startDaemon, UNHURRIED, workspace, type Workspace } from '../support/evalwatch.ts';
 import { startAlpha } from '../support/service.ts';
 
-const ENTRY = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 const MOUNT = 'for file in evalwatch.yaml key; do mount --bind "$1/$file" "$2/$file"; done';
 
 const canMount = spawnSync('unshare', ['--mount', 'true']).status === 0;

@@ -1,12 +1,11 @@
 import { execFile } from 'node:child_process';
 import { chmod, chown } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
+import { ENTRY } from '../support/entry.ts';
 import { startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { startAlpha } from '../support/service.ts';
 
-const ENTRY = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 const isRoot = process.getuid?.() === 0;
 /** Removes the right of root to read every file. */
 const WITHOUT_RIGHTS = ['setpriv', '--bounding-set=-dac_override,-dac_read_search'];

@@ -1,6 +1,5 @@
-import { fileURLToPath } from 'node:url';
+import { ENTRY } from './entry.ts';
 
-const ENTRY = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 /** JavaScript that runs before a statement. `hang` creates the file `<flag>.hangs`, then blocks while the flag exists. */
 const TROUBLES = {
   'I/O error': "throw new Database.SqliteError('disk I/O error', 'SQLITE_IOERR_READ')",

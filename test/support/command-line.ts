@@ -1,11 +1,9 @@
 import { spawn } from 'node:child_process';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { COMPILE_CACHE } from './compile-cache.ts';
+import { ENTRY } from './entry.ts';
 import { main } from '../../src/cli/cli.ts';
-
-export const entry = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 
 export interface Finished {
   readonly code: number | null;
@@ -17,13 +15,11 @@ export interface Finished {
 interface Where {
   readonly cwd?: string;
   readonly env?: Readonly<Record<string, string>>;
-  /** Arguments of Node, before the script. */
-  readonly nodeArguments?: readonly string[];
 }
 
-/** Runs evalwatch as a user would and waits for its end. */
+/** Runs evalwatch in a process of its own and waits for its end. */
 export function evalwatch(args: readonly string[], where: Where = {}): Promise<Finished> {
-  return execute(process.execPath, [...(where.nodeArguments ?? []), entry, ...args], where);
+  return execute(process.execPath, [ENTRY, ...args], where);
 }
 
 /** Runs a program with an empty stdin. Its environment has only PATH, the compile cache and `env`. */

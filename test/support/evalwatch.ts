@@ -6,14 +6,13 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { vi } from 'vitest';
 import { children } from './children.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
+import { ENTRY } from './entry.ts';
 
-// Runs evalwatch as its users do: real processes, a configuration file, a store file.
+// Runs evalwatch in processes of its own, with a configuration file and a store file.
 
-const ENTRY = fileURLToPath(new URL('../../src/main.js', import.meta.url));
 export const KEY = 'correct-horse-battery-staple-42';
 /** For waits on a busy machine. */
 export const PATIENCE = { timeout: 100_000, interval: 100 };

@@ -1,8 +1,11 @@
 import { rmSync } from 'node:fs';
 import { chmod, mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { TestProject } from 'vitest/node';
+import { bundle } from './bundle.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 import { debianTool } from './debian-tool.ts';
+import { BUNDLED_ENTRY } from './entry.ts';
 import { chromiumPath } from './page/chromium.ts';
 import { POSTGRES_TEMPLATE } from './postgres.ts';
 import { postgresPrograms } from './postgres-server.ts';
@@ -20,10 +23,11 @@ const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
 ];
 
 /**
- * Warns of missing tools, and creates one directory for all temporary files, in memory if there is room, because tests often
- * wait for the disk. The PostgreSQL servers of the tests share their first files there.
+ * Warns of missing tools, bundles the program for the processes that tests start, and creates one directory for all
+ * temporary files, in memory if there is room, because tests often wait for the disk. The PostgreSQL servers of the tests
+ * share their first files there.
  */
-export default async function setup(): Promise<void> {
+export default async function setup(project: TestProject): Promise<void> {
   const { path } = await directoryInMemory();
   // Not in a teardown, which Vitest skips after Ctrl-C.
   process.once('exit', () => rmSync(path, { recursive: true, force: true, maxRetries: 5 }));
@@ -38,7 +42,23 @@ export default async function setup(): Promise<void> {
     await chmod(path, 0o711);
     await chmod(template, 0o777);
   }
+  await bundleSources();
+  project.onTestsRerun(bundleSources);
   warnOfMissing();
+}
+
+/**
+ * Bundles src/ for the processes that tests start. If it has an error, they start from src/ and only some tests fail; in CI
+ * the run fails.
+ */
+async function bundleSources(): Promise<void> {
+  try {
+    process.env[BUNDLED_ENTRY] = await bundle();
+  } catch (error) {
+    if (process.env['CI'] === 'true') throw error;
+    delete process.env[BUNDLED_ENTRY];
+    console.warn(`\n!! src/ cannot be bundled: ${String(error)}\n`);
+  }
 }
 
 /**

@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { join } from 'node:path';
 import { COMPILE_CACHE } from '../compile-cache.ts';
+import { entryOf } from '../entry.ts';
 import { NODE_FLAGS } from '../node-flags.ts';
 import type { LogLine, Run } from '../oracle/observation.ts';
 import { SOURCE } from '../../../proof/row.ts';
@@ -108,7 +108,7 @@ function start(
 ) {
   const modules = speed === 1 ? preload : [FASTER, ...preload];
   const imports = modules.flatMap((module) => ['--import', module]);
-  return spawn(process.execPath, [...NODE_FLAGS, ...imports, join(source, 'main.js'), ...args], {
+  return spawn(process.execPath, [...NODE_FLAGS, ...imports, entryOf(source), ...args], {
     env: {
       PATH: process.env['PATH'],
       ...COMPILE_CACHE,

@@ -12,7 +12,8 @@ import { join } from 'node:path';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { see } from '../store/sqlite/history.ts';
-import { commandLine, entry, execute } from '../../support/command-line.ts';
+import { commandLine, execute } from '../../support/command-line.ts';
+import { ENTRY } from '../../support/entry.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 
@@ -150,7 +151,7 @@ describe('export', () => {
       '-c',
       `{ "$0" "$1" export --config "$2"; echo "code $?" >&2; } | head -1 | wc -l`,
       process.execPath,
-      entry,
+      ENTRY,
       config,
     ]);
     expect({ code, stderr, stdout: stdout.trim() }).toEqual({

@@ -7,7 +7,8 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { see } from '../store/sqlite/history.ts';
-import { commandLine, entry, execute } from '../../support/command-line.ts';
+import { commandLine, execute } from '../../support/command-line.ts';
+import { ENTRY } from '../../support/entry.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 
@@ -32,7 +33,7 @@ beforeEach(async () => {
 });
 
 function start(...args: string[]) {
-  const child = spawn(process.execPath, [entry, ...args, '--config', config], {
+  const child = spawn(process.execPath, [ENTRY, ...args, '--config', config], {
     stdio: ['ignore', 'pipe', 'pipe'],
   });
   onTestFinished(() => void child.kill('SIGKILL'));
@@ -94,7 +95,7 @@ describe('status --watch', () => {
       Array.from({ length: 30 }, (_, index) => [`x${index}`, 'RUNNING']),
     );
     await see(store, 'p', many, 40);
-    const command = `stty cols 60 rows 8; timeout 6 ${process.execPath} ${entry} status --watch 500ms --config ${config}`;
+    const command = `stty cols 60 rows 8; timeout 6 ${process.execPath} ${ENTRY} status --watch 500ms --config ${config}`;
     const { stdout } = await execute('script', ['-qec', command, '/dev/null'], {
       env: { TERM: 'xterm' },
     });

@@ -6,9 +6,15 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { temporaryDirectory } from '../../support/temporary.ts';
-import { entry, evalwatch, execute } from '../../support/command-line.ts';
+import { execute } from '../../support/command-line.ts';
+import { SOURCE_ENTRY } from '../../support/entry.ts';
 
 const preload = (code: string) => ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
+
+/** Runs a command from the sources, with these arguments of Node. */
+function run(nodeArguments: readonly string[], command: string) {
+  return execute(process.execPath, [...nodeArguments, SOURCE_ENTRY, command]);
+}
 
 describe('evalwatch on a Node version below 24', () => {
   const oneLine =
@@ -20,7 +26,7 @@ describe('evalwatch on a Node version below 24', () => {
   it.each([['--help'], ['--version'], ['run'], ['status'], ['nonsense']])(
     'prints one line and exits 2 for %s',
     async (command) => {
-      const { code, stdout, stderr } = await evalwatch([command], { nodeArguments: older });
+      const { code, stdout, stderr } = await run(older, command);
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
       expect(stderr).toMatch(oneLine);
     },
@@ -33,7 +39,7 @@ describe('evalwatch on a Node version below 24', () => {
   it.runIf(systemVersion >= 16 && systemVersion < 24)(
     'prints one line and exits 2 on the Node of the system if it is older',
     async () => {
-      const { code, stdout, stderr } = await execute(systemNode, [entry, 'status']);
+      const { code, stdout, stderr } = await execute(systemNode, [SOURCE_ENTRY, 'status']);
       expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
       expect(stderr).toMatch(oneLine);
     },
@@ -43,7 +49,7 @@ describe('evalwatch on a Node version below 24', () => {
 it('an installation from the sources exits 2 and names npm run pack', async () => {
   await using place = await temporaryDirectory();
   const installed = join(place.path, 'node_modules/evalwatch/src/main.js');
-  await cp(entry, installed);
+  await cp(SOURCE_ENTRY, installed);
   const { code, stdout, stderr } = await execute(process.execPath, [installed, 'status']);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toMatch(/^evalwatch is installed from its sources, [^\n]*npm run pack[^\n]*\n$/);
@@ -73,12 +79,12 @@ describe('a signal during startup', () => {
     ['status', 'SIGTERM', 143],
     ['poll', 'SIGINT', 130],
   ])('ends %s if it is %s, with exit code %i', async (command, signal, code) => {
-    const finished = await evalwatch([command], { nodeArguments: standIn(signal) });
+    const finished = await run(standIn(signal), command);
     expect(finished).toEqual({ code, signal: null, stdout: '', stderr: '' });
   });
 
   it('does not end run if it is SIGHUP', async () => {
-    const finished = await evalwatch(['run'], { nodeArguments: standIn('SIGHUP') });
+    const finished = await run(standIn('SIGHUP'), 'run');
     expect(finished).toEqual({ code: 7, signal: null, stdout: '', stderr: '' });
   });
 });
@@ -94,7 +100,7 @@ describe('a command that handles signals', () => {
     }`);
 
   function start(command: string) {
-    const child = spawn(process.execPath, [...standIn, entry, command], {
+    const child = spawn(process.execPath, [...standIn, SOURCE_ENTRY, command], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     onTestFinished(() => void child.kill('SIGKILL'));

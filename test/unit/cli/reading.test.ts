@@ -10,7 +10,8 @@ import { dayOf, type AddedDurations } from '../../../src/domain/durations.ts';
 import type { Listing } from '../../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../../src/domain/status.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
-import { commandLine, entry, evalwatch, execute } from '../../support/command-line.ts';
+import { commandLine, evalwatch, execute } from '../../support/command-line.ts';
+import { ENTRY } from '../../support/entry.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 import { detectChanges } from '../../support/at-once.ts';
 import { settle } from '../../support/failures.ts';
@@ -679,7 +680,7 @@ describe('status of 3,000 prompts', () => {
         '-c',
         `{ "$0" "$1" status --config "$2" $3; echo "code $?" >&2; } | head -n 1`,
         process.execPath,
-        entry,
+        ENTRY,
         config,
         option,
       ]);
@@ -689,7 +690,7 @@ describe('status of 3,000 prompts', () => {
   );
 
   it('writes every row to a slow reader', async () => {
-    const child = spawn(process.execPath, [entry, 'status', '--config', config, '--json'], {
+    const child = spawn(process.execPath, [ENTRY, 'status', '--config', config, '--json'], {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     onTestFinished(() => void child.kill('SIGKILL'));

@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { commandLine, entry, evalwatch, execute } from '../../support/command-line.ts';
+import { commandLine, evalwatch, execute } from '../../support/command-line.ts';
+import { ENTRY } from '../../support/entry.ts';
 
 const manifest: { readonly version: string } = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
@@ -73,7 +74,7 @@ describe('help', () => {
       '-c',
       `{ "$0" "$1" --help; echo "code $?" >&2; } | true`,
       process.execPath,
-      entry,
+      ENTRY,
     ]);
     expect({ code, stderr }).toEqual({ code: 0, stderr: 'code 0\n' });
   });
