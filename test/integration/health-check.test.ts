@@ -1,34 +1,17 @@
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { appendFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { networkInterfaces } from 'node:os';
-import { text } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { COMPILE_CACHE } from '../support/compile-cache.ts';
 import { startHere } from '../support/daemon-here.ts';
 import { UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
+import { healthCheck, patientHealthCheck } from '../support/health-check.ts';
 import { startAlpha } from '../support/service.ts';
 
-const HEALTH_CHECK = fileURLToPath(new URL('../../src/health-check.ts', import.meta.url));
 const hasIpv6 = Object.values(networkInterfaces())
   .flatMap((addresses) => addresses ?? [])
   .some(({ address }) => address === '::1');
-
-async function healthCheck(env: Readonly<Record<string, string>>) {
-  const child = spawn(process.execPath, [HEALTH_CHECK], {
-    env: {
-      PATH: process.env['PATH'],
-      ...COMPILE_CACHE,
-      ...env,
-    },
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const [stderr, [code]] = await Promise.all([text(child.stderr), once(child, 'close')]);
-  return { code: code as number, stderr };
-}
 
 describe('the health check of the image', UNHURRIED, () => {
   const hosts = ['127.0.0.2', '0.0.0.0', 'localhost', ...(hasIpv6 ? ['[::1]', '[::]'] : [])];
@@ -40,7 +23,10 @@ describe('the health check of the image', UNHURRIED, () => {
       const listen = `${host}:${await freePort()}`;
       await using place = await workspace(service.url, { web: { listen } });
       await using _ = await startHere(place);
-      expect(await healthCheck({ EVALWATCH_WEB_LISTEN: listen })).toEqual({ code: 0, stderr: '' });
+      expect(await patientHealthCheck({ EVALWATCH_WEB_LISTEN: listen })).toEqual({
+        code: 0,
+        stderr: '',
+      });
     },
   );
 
@@ -50,7 +36,10 @@ describe('the health check of the image', UNHURRIED, () => {
     await using place = await workspace(service.url, { web: { listen }, log: { level: 'loud' } });
     await using running = await workspace(service.url, { web: { listen } });
     await using _ = await startHere(running);
-    expect(await healthCheck({ EVALWATCH_CONFIG: place.config })).toEqual({ code: 0, stderr: '' });
+    expect(await patientHealthCheck({ EVALWATCH_CONFIG: place.config })).toEqual({
+      code: 0,
+      stderr: '',
+    });
 
     await appendFile(place.config, ']');
     const { code, stderr } = await healthCheck({ EVALWATCH_CONFIG: place.config });
@@ -62,7 +51,7 @@ describe('the health check of the image', UNHURRIED, () => {
     const server = createServer((_, response) => response.end());
     const listening = once(server.listen(10_570, '127.0.0.1'), 'listening');
     if (!(await listening.then(() => true).catch(() => false))) skip('somebody has the port');
-    expect(await healthCheck({ EVALWATCH_CONFIG: '/nowhere/x.yaml' })).toEqual({
+    expect(await patientHealthCheck({ EVALWATCH_CONFIG: '/nowhere/x.yaml' })).toEqual({
       code: 0,
       stderr: '',
     });

@@ -1,8 +1,6 @@
-import { execFileSync, spawn } from 'node:child_process';
-import { once } from 'node:events';
+import { execFileSync } from 'node:child_process';
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import bcrypt from 'bcrypt';
 import { describe, expect, it } from 'vitest';
 import { ask } from '../support/ask.ts';
@@ -16,9 +14,9 @@ import {
   workspace,
 } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
+import { healthCheck, patientHealthCheck } from '../support/health-check.ts';
 import { startAlpha } from '../support/service.ts';
 
-const HEALTH_CHECK = fileURLToPath(new URL('../../src/health-check.ts', import.meta.url));
 const PASSWORD = 'correct horse';
 const HASH = bcrypt.hashSync(PASSWORD, 4).replace('$2b$', '$2y$');
 const TLS = 'tls_server_config: { cert_file: server.crt, key_file: server.key }\n';
@@ -46,15 +44,6 @@ async function place(
   const write = (text: string) => writeFile(join(there.directory, 'web.yaml'), text);
   await write(web);
   return { ...there, authority, write };
-}
-
-async function healthCheck(port: number): Promise<number> {
-  const child = spawn(process.execPath, [HEALTH_CHECK], {
-    env: { PATH: process.env['PATH'], EVALWATCH_WEB_LISTEN: `0.0.0.0:${port}` },
-    stdio: 'ignore',
-  });
-  const [code] = (await once(child, 'close')) as [number];
-  return code;
 }
 
 describe('a daemon with web.config_file', UNHURRIED, () => {
@@ -170,11 +159,12 @@ describe('a daemon with web.config_file', UNHURRIED, () => {
     await using there = await place(service.url, strict + USERS, {
       web: { listen: `127.0.0.1:${port}` },
     });
-    expect(await healthCheck(port)).toBe(1);
+    const listen = { EVALWATCH_WEB_LISTEN: `0.0.0.0:${port}` };
+    expect((await healthCheck(listen)).code).toBe(1);
     await using daemon = await startHere(there);
     await daemon.line('daemon.started');
 
-    expect(await healthCheck(port)).toBe(0);
+    expect(await patientHealthCheck(listen)).toEqual({ code: 0, stderr: '' });
     const { code, json } = await readHere(there, ['status', '--json']);
     expect([code, json()]).toEqual([0, []]);
   });
