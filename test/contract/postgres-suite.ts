@@ -4,6 +4,7 @@ import { systemClock } from '../../src/app/clock.ts';
 import type { Observer } from '../../src/monitor/events.ts';
 import type { Store, StoreReader } from '../../src/monitor/ports/store.ts';
 import { openPostgres, type PostgresOptions } from '../../src/store/postgres/postgres-store.ts';
+import { connectPatiently } from '../support/postgres.ts';
 import { describeStore } from './store-suite.ts';
 
 export interface EmptyDatabase extends Pick<PostgresOptions, 'url' | 'open'> {
@@ -57,14 +58,16 @@ export function describePostgres(name: string, create: () => Promise<EmptyDataba
 async function openWorker(database: EmptyDatabase) {
   let observe: Observer = () => {};
   const id = randomUUID();
-  const { store, coordinator } = await openPostgres({
-    ...database,
-    worker: id,
-    leaseMs: 600_000,
-    clock: systemClock,
-    emit: (event) => observe(event),
-    signal: new AbortController().signal,
-  });
+  const { store, coordinator } = await connectPatiently(() =>
+    openPostgres({
+      ...database,
+      worker: id,
+      leaseMs: 600_000,
+      clock: systemClock,
+      emit: (event) => observe(event),
+      signal: new AbortController().signal,
+    }),
+  );
   const owned = new Set<string>();
   let isFit = true;
   const owning: Store = {
@@ -93,7 +96,8 @@ async function openWorker(database: EmptyDatabase) {
     /** Joins, and emits its events to this observer. */
     join: async (emit: Observer) => {
       observe = emit;
-      await coordinator.join({ id, version: '1.0.0', configDigest: '' });
+      const identity = { id, version: '1.0.0', configDigest: '' };
+      await connectPatiently(() => coordinator.join(identity));
     },
     leave: () => coordinator.leave(id).catch(() => undefined),
     disownAll: () => {

@@ -16,7 +16,7 @@ import { openReader } from '../../src/store/sqlite/sqlite-reader.ts';
 import { openStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { HARD_TEXTS } from '../contract/store/harness.ts';
 import { PATIENCE } from '../support/evalwatch.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { connectPatiently, startPostgres } from '../support/postgres.ts';
 import { PASSWORD, postgresPrograms, type PostgresServer } from '../support/postgres-server.ts';
 import { commandLine, evalwatch, type Finished } from '../support/command-line.ts';
 import { ENTRY } from '../support/entry.ts';
@@ -194,15 +194,18 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
   async function openOwning() {
     const { signal } = new AbortController();
     const worker = 'the only one';
-    const { store, coordinator } = await openPostgres({
-      url: database.url,
-      worker,
-      leaseMs: 60_000,
-      clock: systemClock,
-      emit: () => {},
-      signal,
-    });
-    await coordinator.join({ id: worker, version: '1.0.0', configDigest: '' });
+    const { store, coordinator } = await connectPatiently(() =>
+      openPostgres({
+        url: database.url,
+        worker,
+        leaseMs: 60_000,
+        clock: systemClock,
+        emit: () => {},
+        signal,
+      }),
+    );
+    const identity = { id: worker, version: '1.0.0', configDigest: '' };
+    await connectPatiently(() => coordinator.join(identity));
     for (const { project, epoch } of await coordinator.claim(worker, PROJECTS, 10)) {
       store.own(project, epoch);
     }

@@ -6,7 +6,7 @@ import { ask } from '../support/ask.ts';
 import { readHere, startHere } from '../support/daemon-here.ts';
 import { evalwatch, type Lines, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { readEvents, take } from '../support/event-stream.ts';
-import { startPostgres } from '../support/postgres.ts';
+import { connectPatiently, startPostgres } from '../support/postgres.ts';
 import { PASSWORD, type PostgresServer, postgresPrograms } from '../support/postgres-server.ts';
 import { scrape } from '../support/scrape.ts';
 import { errorOf, promptDetail, promptItem, sendJson, startService } from '../support/service.ts';
@@ -49,7 +49,7 @@ async function setUp(server: PostgresServer, lease = '5s') {
     place,
     query: (text: string) => server.query(name, text),
     connect: async () => held.adopt(await server.connect(name), (client) => client.end()),
-    start: async () => held.use(await startHere(place)),
+    start: async () => held.use(await connectPatiently(() => startHere(place))),
     /** Starts a worker as a process of its own, which a test can stop by a signal. */
     startProcess: () => held.use(startDaemon(place)),
     holdPrompts: (until: Promise<void> | undefined) => {

@@ -7,6 +7,7 @@ import type { CommittedTransition, PollHealth, Store } from '../../src/monitor/p
 import { openPostgres, type PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { eventLog, listingOf } from './monitor.ts';
 import { detectChanges } from './at-once.ts';
+import { connectPatiently } from './postgres.ts';
 
 /** Opens the store and coordinator of a worker, with shortcuts for coordination and poller. */
 export async function startWorker(
@@ -19,16 +20,18 @@ export async function startWorker(
 ) {
   const log = eventLog();
   const gaveUp = new AbortController();
-  const { store, coordinator } = await openPostgres({
-    url,
-    worker: id,
-    leaseMs,
-    clock,
-    emit: log.emit,
-    signal: gaveUp.signal,
-  });
+  const { store, coordinator } = await connectPatiently(() =>
+    openPostgres({
+      url,
+      worker: id,
+      leaseMs,
+      clock,
+      emit: log.emit,
+      signal: gaveUp.signal,
+    }),
+  );
   const identity = { id, version: '1.0.0', configDigest: 'same' };
-  await coordinator.join(identity);
+  await connectPatiently(() => coordinator.join(identity));
   return {
     id,
     identity,
