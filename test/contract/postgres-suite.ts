@@ -4,7 +4,7 @@ import { systemClock } from '../../src/app/clock.ts';
 import type { Observer } from '../../src/monitor/events.ts';
 import type { Store, StoreReader } from '../../src/monitor/ports/store.ts';
 import { openPostgres, type PostgresOptions } from '../../src/store/postgres/postgres-store.ts';
-import { connectPatiently } from '../support/postgres.ts';
+import { connectPatiently } from '../support/postgres-store.ts';
 import { describeStore } from './store-suite.ts';
 
 export interface EmptyDatabase extends Pick<PostgresOptions, 'url' | 'open'> {

@@ -10,13 +10,13 @@ import type { Store } from '../../src/monitor/ports/store.ts';
 import { openDatabase } from '../../src/store/postgres/database.ts';
 import { migrate } from '../../src/store/postgres/sql/migrate.ts';
 import { openPostgresReader } from '../../src/store/postgres/postgres-reader.ts';
-import { openPostgres } from '../../src/store/postgres/postgres-store.ts';
 import { readUrl } from '../../src/store/postgres/url.ts';
 import { openReader } from '../../src/store/sqlite/sqlite-reader.ts';
 import { openStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { HARD_TEXTS } from '../contract/store/harness.ts';
 import { PATIENCE } from '../support/evalwatch.ts';
-import { connectPatiently, startPostgres } from '../support/postgres.ts';
+import { startPostgres } from '../support/postgres.ts';
+import { startWorker } from '../support/postgres-store.ts';
 import { PASSWORD, postgresPrograms, type PostgresServer } from '../support/postgres-server.ts';
 import { commandLine, evalwatch, type Finished } from '../support/command-line.ts';
 import { ENTRY } from '../support/entry.ts';
@@ -192,24 +192,9 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
 
   /** Opens a store whose only worker owns every project. */
   async function openOwning() {
-    const { signal } = new AbortController();
-    const worker = 'the only one';
-    const { store, coordinator } = await connectPatiently(() =>
-      openPostgres({
-        url: database.url,
-        worker,
-        leaseMs: 60_000,
-        clock: systemClock,
-        emit: () => {},
-        signal,
-      }),
-    );
-    const identity = { id: worker, version: '1.0.0', configDigest: '' };
-    await connectPatiently(() => coordinator.join(identity));
-    for (const { project, epoch } of await coordinator.claim(worker, PROJECTS, 10)) {
-      store.own(project, epoch);
-    }
-    return { store, leave: () => coordinator.leave(worker) };
+    const worker = await startWorker(database.url, { id: 'the only one', leaseMs: 60_000 });
+    await worker.claim(PROJECTS);
+    return { store: worker.store, leave: () => worker.coordinator.leave(worker.id) };
   }
 
   it.each(['project', 'record', 'settlement'])(

@@ -6,8 +6,9 @@ import { ask } from '../support/ask.ts';
 import { readHere, startHere } from '../support/daemon-here.ts';
 import { evalwatch, type Lines, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { readEvents, take } from '../support/event-stream.ts';
-import { connectPatiently, startPostgres } from '../support/postgres.ts';
+import { startPostgres } from '../support/postgres.ts';
 import { PASSWORD, type PostgresServer, postgresPrograms } from '../support/postgres-server.ts';
+import { connectPatiently } from '../support/postgres-store.ts';
 import { scrape } from '../support/scrape.ts';
 import { errorOf, promptDetail, promptItem, sendJson, startService } from '../support/service.ts';
 

@@ -2,12 +2,17 @@ import { randomUUID } from 'node:crypto';
 import { systemClock } from '../../src/app/clock.ts';
 import type { Coordinator } from '../../src/coordination/ports.ts';
 import type { KnownRecord } from '../../src/domain/record.ts';
+import { StoreError } from '../../src/monitor/errors.ts';
 import type { Clock } from '../../src/monitor/ports/clock.ts';
 import type { CommittedTransition, PollHealth, Store } from '../../src/monitor/ports/store.ts';
 import { openPostgres, type PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { eventLog, listingOf } from './monitor.ts';
 import { detectChanges } from './at-once.ts';
-import { connectPatiently } from './postgres.ts';
+
+const MAX_REPETITIONS = 10;
+/** Ends of the messages about a connection that took too long. */
+const LATE =
+  /\((?:timeout exceeded when trying to connect|Connection terminated due to connection timeout)\)$/;
 
 /** Opens the store and coordinator of a worker, with shortcuts for coordination and poller. */
 export async function startWorker(
@@ -50,6 +55,21 @@ export async function startWorker(
       await store.close();
     },
   };
+}
+
+/**
+ * Calls `connect` again if a connection to the database took too long, as a supervisor would start a daemon again. evalwatch
+ * gives a connection 3 s, and a busy machine can hold up this process for longer.
+ */
+export async function connectPatiently<Result>(connect: () => Promise<Result>): Promise<Result> {
+  for (let left = MAX_REPETITIONS; ; left -= 1) {
+    try {
+      return await connect();
+    } catch (error) {
+      if (left === 0 || !(error instanceof StoreError) || !LATE.test(error.message)) throw error;
+      console.warn(`connecting once more: ${error.message}`);
+    }
+  }
 }
 
 async function claim(

@@ -5,7 +5,6 @@ import { rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { StoreError } from '../../src/monitor/errors.ts';
 import type { Certificate } from './certificates.ts';
 import { freePort } from './free-port.ts';
 import {
@@ -101,24 +100,4 @@ export async function startStandby(
 export async function promote(standby: PostgresServer): Promise<void> {
   const [row] = await standby.query('postgres', 'SELECT pg_promote() AS done');
   if (row?.['done'] !== true) throw new Error('the standby was not promoted');
-}
-
-const MAX_REPETITIONS = 10;
-/** Ends of the messages about a connection that took too long. */
-const LATE =
-  /\((?:timeout exceeded when trying to connect|Connection terminated due to connection timeout)\)$/;
-
-/**
- * Calls `connect` again if a connection to the database took too long, as a supervisor would start a daemon again. evalwatch
- * gives a connection 3 s, and a busy machine can hold up this process for longer.
- */
-export async function connectPatiently<Result>(connect: () => Promise<Result>): Promise<Result> {
-  for (let left = MAX_REPETITIONS; ; left -= 1) {
-    try {
-      return await connect();
-    } catch (error) {
-      if (left === 0 || !(error instanceof StoreError) || !LATE.test(error.message)) throw error;
-      console.warn(`connecting once more: ${error.message}`);
-    }
-  }
 }
