@@ -48,8 +48,9 @@ function withOwnAddress(code: string, path: string): string | undefined {
   ]);
   return code.replaceAll(/\bimport\.meta\.(\w+)/g, (_, name: string) => {
     const value = values.get(name);
-    if (value === undefined)
-      throw new Error(`${path} reads import.meta.${name}: bundle.ts lacks it`);
+    if (value === undefined) {
+      throw new Error(`${path} reads import.meta.${name}: add it to test/support/bundle.ts`);
+    }
     return JSON.stringify(value);
   });
 }
