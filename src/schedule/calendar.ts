@@ -44,8 +44,8 @@ export function parseSchedule(expression: string, timezone: string): Schedule {
   function firstIn(segment: Segment, from: number): number {
     const { offset, before } = segment;
     const settled = settledAt(segment);
-    // A repeated local time has run already, unless every hour matches.
-    const skipsRepeated = offset < before && !times.everyHour;
+    // A daily time has run already when it comes again. A schedule of several times a day would pause meanwhile.
+    const skipsRepeated = offset < before && times.perDay === 1;
     const regular = localFrom((skipsRepeated ? Math.max(from, settled) : from) + offset) - offset;
     if (offset <= before || from >= settled) return regular;
     // Skipped local times run as if the clock had not been put forward.

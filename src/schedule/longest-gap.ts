@@ -34,8 +34,8 @@ function longestGapBetweenDays(
   const beforeLast = times.last * SECOND;
   if (days.every) return DAY + beforeFirst - beforeLast;
   const firstRun = nextAfter(from);
-  // A local time that occurs twice, when clocks go back, runs twice only if every hour matches.
-  const occurrence = times.everyHour ? 'last' : 'first';
+  // A local time that occurs twice, when clocks go back, runs once if it is the only one of its day.
+  const occurrence = times.perDay === 1 ? 'first' : 'last';
   let longest = 0;
   let day: number | undefined = Math.floor((firstRun + zone.segmentAt(firstRun).offset) / DAY);
   let last = zone.toUtc(day * DAY + beforeLast, occurrence);

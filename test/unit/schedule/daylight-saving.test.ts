@@ -1,5 +1,8 @@
+import * as fc from 'fast-check';
+import { createTask } from 'node-cron';
 import { describe, expect, it } from 'vitest';
 import { parseSchedule } from '../../../src/schedule/calendar.ts';
+import { dayFields, timeFields } from './arbitraries.ts';
 import { runsAfter } from './runs.ts';
 
 type Case = readonly [what: string, expression: string, zone: string, from: string, runs: string[]];
@@ -111,23 +114,37 @@ const autumn: readonly Case[] = [
     ['2026-04-04T14:45:00Z', '2026-04-05T15:15:00Z'],
   ],
   [
-    'a repeated hour once',
-    '*/20 2 * * *',
+    'several times of some hours in the repeated hour too',
+    '*/20 0-22 * * *',
+    'Europe/Berlin',
+    '2025-10-26T00:20:00Z',
+    [
+      '2025-10-26T00:40:00Z',
+      '2025-10-26T01:00:00Z',
+      '2025-10-26T01:20:00Z',
+      '2025-10-26T01:40:00Z',
+      '2025-10-26T02:00:00Z',
+    ],
+  ],
+  [
+    'several times of one hour in the repeated hour too',
+    '0,30 2 * * *',
     'Europe/Berlin',
     '2025-10-25T23:59:00Z',
     [
       '2025-10-26T00:00:00Z',
-      '2025-10-26T00:20:00Z',
-      '2025-10-26T00:40:00Z',
+      '2025-10-26T00:30:00Z',
+      '2025-10-26T01:00:00Z',
+      '2025-10-26T01:30:00Z',
       '2025-10-27T01:00:00Z',
     ],
   ],
   [
-    'a repeated hour of some hours once',
-    '0 */2 * * *',
-    'Europe/Berlin',
-    '2025-10-25T22:00:00Z',
-    ['2025-10-26T00:00:00Z', '2025-10-26T03:00:00Z'],
+    'one of two times of day in the repeated half hour too',
+    '45 1,13 * * *',
+    'Australia/Lord_Howe',
+    '2026-04-04T14:00:00Z',
+    ['2026-04-04T14:45:00Z', '2026-04-04T15:15:00Z', '2026-04-05T03:15:00Z'],
   ],
   [
     'what was asked for in the repeated hour only after it',
@@ -185,6 +202,23 @@ describe('a schedule when clocks go back', () => {
   });
 });
 
+it('around a change of clocks a schedule runs when the clocks of its zone show its times', () => {
+  fc.assert(
+    fc.property(timeFields, dayFields, fc.constantFrom(...CHANGES), (times, days, change) => {
+      const [zone, at] = change;
+      const from = Date.parse(at) - 3 * HOUR;
+      const until = Date.parse(at) + 3 * HOUR;
+      const schedule = parseSchedule(`${times} ${days}`, zone);
+      const runs: number[] = [];
+      for (let run = schedule.nextAfter(from - 1); run < until; run = schedule.nextAfter(run)) {
+        runs.push(run);
+      }
+      expect(runs).toEqual(shownRuns(times, days, { zone, from, until }));
+    }),
+    { numRuns: 100 },
+  );
+});
+
 it.each([
   ['Europe/Berlin', '2025-03-30T00:00:00Z'],
   ['Europe/Berlin', '2025-10-26T00:00:00Z'],
@@ -200,3 +234,58 @@ it.each([
     at = next;
   }
 });
+
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+/** Moments at which clocks change. */
+const CHANGES = [
+  ['Europe/Berlin', '2025-03-30T01:00:00Z'],
+  ['Europe/Berlin', '2025-10-26T01:00:00Z'],
+  ['Europe/Berlin', '2032-10-31T01:00:00Z'],
+  ['America/New_York', '2026-03-08T07:00:00Z'],
+  ['America/New_York', '2026-11-01T06:00:00Z'],
+  ['America/St_Johns', '2027-11-07T04:30:00Z'],
+  ['America/Santiago', '2025-09-07T04:00:00Z'],
+  ['America/Santiago', '2026-04-05T03:00:00Z'],
+  ['Africa/Casablanca', '2026-02-15T02:00:00Z'],
+  ['Australia/Lord_Howe', '2025-10-04T15:30:00Z'],
+  ['Australia/Lord_Howe', '2026-04-04T15:00:00Z'],
+  ['Australia/Lord_Howe', '2031-04-05T15:00:00Z'],
+] as const;
+
+/** Reads the clocks of the zone minute by minute, and asks node-cron which of the times match. */
+function shownRuns(
+  times: string,
+  days: string,
+  { zone, from, until }: { readonly zone: string; readonly from: number; readonly until: number },
+): readonly number[] {
+  const isMatch = matcher(`${times} ${days}`);
+  const isTime = matcher(`${times} * * *`);
+  const timesOfDay = Array.from({ length: 24 * 60 }, (_, minute) => isTime(minute * MINUTE));
+  const isDaily = timesOfDay.filter(Boolean).length === 1;
+  const clock = new Intl.DateTimeFormat('sv', {
+    timeZone: zone,
+    dateStyle: 'short',
+    timeStyle: 'short',
+  });
+  const shown = (at: number) => Date.parse(`${clock.format(at).replace(' ', 'T')}Z`);
+  const runs = new Set<number>();
+  const seen = new Set<number>();
+  for (let at = from; at < until; at += MINUTE) {
+    const local = shown(at);
+    if (isMatch(local) && !(isDaily && seen.has(local))) runs.add(at);
+    seen.add(local);
+    // Times that the clocks skip come as late as if they had not been changed.
+    const before = shown(at - MINUTE) + MINUTE;
+    for (let skipped = before; skipped < local; skipped += MINUTE) {
+      if (isMatch(skipped)) runs.add(at + skipped - before);
+    }
+  }
+  return [...runs].toSorted((a, b) => a - b);
+}
+
+function matcher(expression: string): (utc: number) => boolean {
+  const task = createTask(expression, () => undefined, { timezone: 'UTC' });
+  void task.destroy();
+  return (utc) => task.match(new Date(utc));
+}
