@@ -84,10 +84,28 @@ describe.each([
   });
 });
 
-it('a release needs the check job, which has read access only', () => {
+it('a release needs the jobs that check and build, which have read access only', () => {
   const { jobs } = parse(read('.github/workflows/release.yml')) as Workflow;
-  expect(jobs['release']?.needs).toBe('check');
-  expect(jobs['check']?.permissions).toEqual({ contents: 'read' });
+  expect(jobs['release']?.needs).toBe('build');
+  expect(jobs['build']?.needs).toBe('check');
+  for (const job of ['build', 'check']) {
+    expect(jobs[job]?.permissions).toEqual({ contents: 'read' });
+  }
+});
+
+it('the release job runs no package, and publishes what the build job has uploaded', () => {
+  const { jobs } = parse(read('.github/workflows/release.yml')) as Workflow;
+  const { build, release } = jobs;
+  const steps = release?.steps ?? [];
+  expect(steps.filter(({ run = '' }) => /\b(?:npm|npx|node)\b|\.ci/.test(run))).toEqual([]);
+  expect(steps.filter(({ uses = '' }) => /build-push/.test(uses))).toEqual([]);
+  const upload = build?.steps.find(({ uses }) => uses?.startsWith('actions/upload-artifact@'));
+  const download = steps.find(({ uses }) => uses?.startsWith('actions/download-artifact@'));
+  const { name, path } = upload?.with ?? {};
+  expect(download?.with).toEqual({ name, path: 'artifacts' });
+  const published = JSON.stringify(steps).matchAll(/artifacts\/([\w.*-]+)/g);
+  const files = [...new Set(Array.from(published, ([, file]) => file))];
+  expect(files.toSorted()).toEqual(String(path).trim().split('\n').toSorted());
 });
 
 it('the notes of a release are the section of its version in CHANGELOG.md', async () => {
@@ -102,7 +120,7 @@ it('the notes of a release are the section of its version in CHANGELOG.md', asyn
     execFileSync('bash', ['-e'], {
       cwd: place.path,
       input: script,
-      env: { PATH: process.env['PATH'], VERSION: version },
+      env: { PATH: process.env['PATH'], GITHUB_REF_NAME: `v${version}` },
     });
   write('0.2.0');
   expect(readFileSync(join(place.path, 'notes.md'), 'utf8').trim()).toBe('New.\n\n### Added');
