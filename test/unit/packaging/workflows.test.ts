@@ -104,8 +104,8 @@ it('the release job runs no package, and publishes what the build job has upload
   const { name, path } = upload?.with ?? {};
   expect(download?.with).toEqual({ name, path: 'artifacts' });
   const published = JSON.stringify(steps).matchAll(/artifacts\/([\w.*-]+)/g);
-  const files = [...new Set(Array.from(published, ([, file]) => file))];
-  expect(files.toSorted()).toEqual(String(path).trim().split('\n').toSorted());
+  const files = Array.from(published, ([, file]) => file);
+  expect(new Set(files)).toEqual(new Set(String(path).trim().split('\n')));
 });
 
 it('the notes of a release are the section of its version in CHANGELOG.md', async () => {
