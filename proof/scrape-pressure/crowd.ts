@@ -1,5 +1,5 @@
 /**
- * Crowd of clients at /metrics. Arguments: the daemon's URL, the number of scrapes at once every two seconds, the number of
+ * Crowd of clients at /metrics, from 20 addresses. Arguments: the daemon's URL, the number of scrapes at once every two seconds, the number of
  * slow clients (every second one sends its request a byte at a time, the others read no response), and the duration in
  * seconds. Prints {@link Crowd} as JSON.
  */
@@ -24,6 +24,8 @@ const WAVE_MS = 2000;
 const BYTE_MS = 500;
 const AT_ONCE = 50;
 const PAUSE_MS = 50;
+/** The daemon accepts 100 connections from one address. */
+const addressOf = (n: number) => `127.0.1.${n % 20}`;
 
 const answers: Record<string, number> = {};
 let slowestConnection = 0;
@@ -36,7 +38,7 @@ const text = `GET /metrics HTTP/1.1\r\nhost: ${hostname}\r\n\r\n`;
 const byteByByte: Socket[] = [];
 const sockets: Socket[] = [];
 for (let n = 0; n < Number(slow); n += 1) {
-  const socket = connect({ host: hostname, port: Number(port) });
+  const socket = connect({ host: hostname, port: Number(port), localAddress: addressOf(n) });
   sockets.push(socket);
   socket.on('connect', () => {
     slowClients += 1;
@@ -62,7 +64,9 @@ const waves = Array.from(
   async (_, n) => {
     await setTimeout(n * WAVE_MS);
     await Promise.all(
-      Array.from({ length: Number(parallel) }, (_each, scrape) => scrapeOnce(scrape % 2 === 0)),
+      Array.from({ length: Number(parallel) }, (_each, scrape) =>
+        scrapeOnce(scrape % 2 === 0, addressOf(scrape)),
+      ),
     );
   },
 );
@@ -72,12 +76,13 @@ const crowd: Crowd = { answers, slowestConnection, slowestAnswer, slowClients, e
 console.log(JSON.stringify(crowd));
 for (const socket of sockets) socket.destroy();
 
-async function scrapeOnce(isZipped: boolean): Promise<void> {
+async function scrapeOnce(isZipped: boolean, localAddress: string): Promise<void> {
   const begun = performance.now();
   let connected = begun;
   const answer = await new Promise<string>((resolve) => {
     const headers = { 'accept-encoding': isZipped ? 'gzip' : 'identity' };
-    const asked = request(`${url}/metrics`, { agent: false, headers }, (response) => {
+    const options = { agent: false, headers, localAddress };
+    const asked = request(`${url}/metrics`, options, (response) => {
       response.resume();
       response.on('end', () => resolve(String(response.statusCode)));
       response.on('error', () => resolve('broken off'));

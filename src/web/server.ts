@@ -26,7 +26,13 @@ export interface WebAddress {
   readonly allowedHosts?: () => readonly string[];
 }
 
-const CONNECTIONS = { maxConnections: 2000, maxPerClient: 1000 };
+const CONNECTIONS = {
+  maxConnections: 2000,
+  maxPerClient: 100,
+  maxAnswers: 16,
+  // More than all places for answers (limits/requests.ts).
+  maxAllAnswers: 1000,
+};
 /** Connections that may wait to be accepted. With a short queue, a probe in a burst of connections waits until its kernel retries. */
 const BACKLOG = 2000;
 const MAX_HEADER_BYTES = 16 * 1024;

@@ -2,7 +2,7 @@ import { readdir, readFile, readlink } from 'node:fs/promises';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { EventSource } from 'undici';
+import { Agent, EventSource, fetch, type RequestInit } from 'undici';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/app/clock.ts';
 import { limitConcurrency } from '../../src/concurrency/limit-concurrency.ts';
@@ -91,7 +91,13 @@ describe('the event stream', HEAVY, () => {
         expect(answer.status).not.toBe(408);
         return answer;
       }, LONG);
-    const open = (init?: RequestInit) => ask('/api/v1/events?type=transition', init);
+    let opened = 0;
+    const open = (init: RequestInit = {}) => {
+      // One address may have 100 connections.
+      const dispatcher = new Agent({ localAddress: `127.0.1.${opened % 10}` });
+      opened += 1;
+      return ask('/api/v1/events?type=transition', { ...init, dispatcher });
+    };
     const all = Array.from({ length: 500 }, () => new AbortController());
     // Together they can take more than 30 s on a slow machine, and the server ends connections that are idle that long.
     const inGroups = limitConcurrency(25);

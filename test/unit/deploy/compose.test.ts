@@ -29,16 +29,20 @@ const EVERY = [
 describe.each(EVERY)('every service of %s', (_file, of: Compose) => {
   const all = Object.entries(of.services);
 
-  it.each(all)('%s has a read-only root, no capabilities and no new privileges', (_, service) => {
-    expect(service).toMatchObject({
-      read_only: true,
-      cap_drop: ['ALL'],
-      security_opt: ['no-new-privileges:true'],
-      restart: 'unless-stopped',
-    });
-    expect(service).not.toHaveProperty('privileged');
-    expect(service).not.toHaveProperty('cap_add');
-  });
+  it.each(all)(
+    '%s has a read-only root, no capabilities, no new privileges and no core files',
+    (_, service) => {
+      expect(service).toMatchObject({
+        read_only: true,
+        cap_drop: ['ALL'],
+        security_opt: ['no-new-privileges:true'],
+        ulimits: { core: 0 },
+        restart: 'unless-stopped',
+      });
+      expect(service).not.toHaveProperty('privileged');
+      expect(service).not.toHaveProperty('cap_add');
+    },
+  );
 
   it.each(all)(
     '%s pins the version of its image, and the digest of a third-party image',

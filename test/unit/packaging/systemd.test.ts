@@ -46,6 +46,7 @@ it('the systemd unit restarts a daemon that does not ping, and accepts messages 
   expect(setting('NotifyAccess')).toBe('all');
   expect(setting('WatchdogSec')).toBe('90');
   expect(setting('WatchdogSignal')).toBe('SIGKILL');
+  expect(setting('LimitCORE')).toBe('0');
   expect(setting('Restart')).toBe('on-failure');
   // A start may upgrade the store.
   expect(setting('TimeoutStartSec')).toBe('30min');

@@ -558,7 +558,7 @@ it('responses announce a keep-alive timeout of 30 s', async () => {
   expect((await fetch(`${url}/metrics`)).headers.get('keep-alive')).toBe('timeout=30');
 });
 
-it('beyond 1000 connections per client or 2000 in total, a new connection replaces an idle one', async () => {
+it('beyond 100 connections per client or 2000 in total, a new connection replaces an idle one', async () => {
   const url = await start();
   const sockets: Socket[] = [];
   /** Opens connections that request nothing. */
@@ -576,12 +576,13 @@ it('beyond 1000 connections per client or 2000 in total, a new connection replac
   const isClosed = (place: number) =>
     vi.waitFor(() => expect(closed()).toContain(place), { timeout: 100_000 });
 
-  hold('127.0.0.1', 1000);
+  hold('127.0.0.1', 100);
   expect([await isHealthy(), closed()]).toEqual([true, []]);
   hold('127.0.0.1', 1);
   await isClosed(0);
+  for (let n = 0; n < 18; n += 1) hold(`127.0.1.${n}`, 100);
   // Leaves some connections for `isHealthy`.
-  hold('127.0.0.3', 990);
+  hold('127.0.0.3', 90);
   expect([await isHealthy(), closed()]).toEqual([true, [0]]);
   hold('127.0.0.3', 10);
   hold('127.0.0.4', 1);
@@ -589,6 +590,18 @@ it('beyond 1000 connections per client or 2000 in total, a new connection replac
   expect(await isHealthy()).toBe(true);
 
   for (const socket of sockets) socket.destroy();
+});
+
+it('a client that writes 1,700 requests at once loses its connection, and others are answered', async () => {
+  const url = await start();
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  socket.on('error', () => {});
+  socket.write('GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1700));
+  socket.resume();
+
+  await once(socket, 'close');
+
+  expect((await ask(`${url}/-/healthy`)).status).toBe(200);
 });
 
 it('a pipelined request with Expect: 100-continue gets no 100 response', async () => {

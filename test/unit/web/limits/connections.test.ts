@@ -16,16 +16,24 @@ const { cert, key } = makeCertificate(directory.path, 'server');
 describe.each(['http', 'https'])('connection limits over %s', (scheme) => {
   let server: Server;
   let waiting: ServerResponse[] = [];
+  let requests = 0;
   const clients: Socket[] = [];
 
   beforeEach(async () => {
     waiting = [];
+    requests = 0;
     server = scheme === 'http' ? createServer() : createTlsServer({ cert, key });
     server.on('request', (request, response) => {
+      requests += 1;
       if (request.url === '/slow') waiting.push(response);
       else response.end('here');
     });
-    limitConnections(server, { maxConnections: 4, maxPerClient: 3 });
+    limitConnections(server, {
+      maxConnections: 4,
+      maxPerClient: 3,
+      maxAnswers: 3,
+      maxAllAnswers: 5,
+    });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
   });
@@ -94,23 +102,49 @@ describe.each(['http', 'https'])('connection limits over %s', (scheme) => {
     expect(await answerTo(other, '/')).toContain('200');
   });
 
-  it('keep connections with an unfinished response, and refuse new ones if all have one', async () => {
+  it('close the oldest connection of a client if all have an unfinished response', async () => {
     const first = await open('127.0.0.1');
-    const busy = [first, await open('127.0.0.1'), await open('127.0.0.1')];
-    for (const socket of busy) await askSlowly(socket);
+    const others = [await open('127.0.0.1'), await open('127.0.0.1')];
+    for (const socket of [first, ...others]) await askSlowly(socket);
 
-    expect(await closed(await open('127.0.0.1'))).toBe(true);
+    const probe = await open('127.0.0.1');
+
+    expect(await closed(first)).toBe(true);
+    expect(await answerTo(probe, '/')).toContain('200');
     const other = await open('127.0.0.2');
     await askSlowly(other);
-    expect(await closed(await open('127.0.0.3'))).toBe(true);
-
     for (const response of waiting) response.end('at last');
-    const answers = await Promise.all([...busy, other].map((socket) => once(socket, 'data')));
+    const answers = await Promise.all([...others, other].map((socket) => once(socket, 'data')));
     expect(answers.map(([data]) => String(data).split('\r\n')[0])).toEqual(
-      Array.from({ length: 4 }, () => 'HTTP/1.1 200 OK'),
+      Array.from({ length: 3 }, () => 'HTTP/1.1 200 OK'),
     );
-    await open('127.0.0.3');
-    expect(await closed(first)).toBe(true);
+  });
+
+  it('close a connection with too many unfinished responses, and drop its other requests', async () => {
+    const flooding = await open('127.0.0.1');
+    const other = await open('127.0.0.1');
+
+    flooding.write('GET /slow HTTP/1.1\r\nhost: x\r\n\r\n'.repeat(1700));
+
+    expect(await closed(flooding)).toBe(true);
+    expect(requests).toBe(4);
+    expect(await answerTo(other, '/')).toContain('200');
+  });
+
+  it('close the connection with the most unfinished responses when there are too many', async () => {
+    const [one, most, two] = [
+      await open('127.0.0.1'),
+      await open('127.0.0.1'),
+      await open('127.0.0.2'),
+    ];
+    await askSlowly(one);
+    for (let n = 0; n < 3; n += 1) await askSlowly(most);
+    await askSlowly(two);
+    await askSlowly(two);
+
+    expect(await closed(most)).toBe(true);
+    await askSlowly(one);
+    expect([one.closed, two.closed]).toEqual([false, false]);
   });
 
   it('do not count connections that have closed', async () => {
