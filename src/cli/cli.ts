@@ -1,3 +1,4 @@
+import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import { systemClock } from '../app/clock.ts';
 import { allowsColor, environment } from '../config/environment.ts';
 import { visible } from '../domain/visible.ts';
@@ -9,6 +10,12 @@ import { createOutput, type Output, type OutputStream } from './output/output.ts
 import { truncate } from './output/text.ts';
 
 /**
+ * Time that each address of a name but the last has to connect; Node's 250 ms end every connection with a longer round
+ * trip. One lost packet, which is sent again after a second, fits in, and so does a second address in the 3 s of PostgreSQL.
+ */
+const ADDRESS_TIMEOUT_MS = 1500;
+
+/**
  * Runs one command line (without the two words for Node and the script) and resolves to its exit code
  * (docs/specification.md#exit-codes). Never rejects.
  */
@@ -17,6 +24,7 @@ export async function main(
   io: { readonly stdout: OutputStream; readonly stderr: OutputStream },
   signals: Signals,
 ): Promise<number> {
+  setDefaultAutoSelectFamilyAttemptTimeout(ADDRESS_TIMEOUT_MS);
   const env = environment();
   const stdout = createOutput(io.stdout, allowsColor(env, io.stdout));
   const { warn, progress } = createNotices(createOutput(io.stderr, false));

@@ -22,13 +22,20 @@ export function codeOf(error: unknown): string {
  */
 export function connectionError(error: unknown, scrub: Scrub): ApiError {
   const code = codeOf(error);
-  const text = error instanceof Error && error.message !== '' ? error.message : code;
-  const cause = cleanText(text, MAX_MESSAGE_LENGTH, scrub);
+  const cause = cleanText(textOf(error) || code, MAX_MESSAGE_LENGTH, scrub);
   const failed = (reason: ApiFailureReason, what: string) =>
     new ApiError(reason, `${what}: ${cause}`, { code });
   if (TIMEOUT_CODE.test(code)) return failed('timeout', 'the request timed out');
   if (TLS_CODE.test(code)) return failed('tls', 'the TLS connection failed');
   return failed('network', 'the connection failed');
+}
+
+/** Returns the text of an error, or of the errors of each address of a name, for which undici says a time limit that did not pass. */
+function textOf(error: unknown): string {
+  if (!(error instanceof Error)) return '';
+  const { cause } = error;
+  if (!(cause instanceof AggregateError)) return error.message;
+  return cause.errors.map((each: unknown) => textOf(each)).join('; ');
 }
 
 /**

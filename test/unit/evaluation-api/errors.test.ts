@@ -42,3 +42,19 @@ it('a connection error keeps only the message of its cause, redacted and shorten
   expect(error.message.length).toBeLessThan(400);
   expect(error.details.cause).toBeUndefined();
 });
+
+it('a connection error of several addresses says what happened at each', () => {
+  const each = [
+    new Error('connect ETIMEDOUT 192.0.2.1:443'),
+    new Error('connect ECONNREFUSED 192.0.2.2:443'),
+  ];
+  const error = Object.assign(
+    new Error('Connect Timeout Error (timeout: 10000ms)', { cause: new AggregateError(each) }),
+    { code: 'UND_ERR_CONNECT_TIMEOUT' },
+  );
+  expect(connectionError(error, (text) => text)).toMatchObject({
+    reason: 'timeout',
+    message:
+      'the request timed out: connect ETIMEDOUT 192.0.2.1:443; connect ECONNREFUSED 192.0.2.2:443',
+  });
+});
