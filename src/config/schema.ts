@@ -81,7 +81,7 @@ const service = {
     'Maximum number of items in a listing. A larger listing is rejected.',
   ),
   ca_file: path(
-    'PEM file with the CA certificates to trust instead of the default ones; relative to this file.',
+    'PEM file with the CA certificates to trust instead of the default ones, which need not be roots; relative to this file.',
   ).optional(),
   proxy_url: parsedText('an address', parseProxyUrl)
     .meta({

@@ -10,6 +10,10 @@ const TIMEOUT_CODE = /^(ETIMEDOUT|UND_ERR_(CONNECT|HEADERS|BODY)_TIMEOUT)$/;
 const TLS_CODE =
   /^(EPROTO$|ERR_(TLS|SSL|OSSL)_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|INVALID_(CA|PURPOSE)|PATH_LENGTH_|HOSTNAME_MISMATCH|ERROR_IN_C|UND_ERR_PRX_TLS)/;
 
+/** Advice that does not help with a `ca_file`. */
+const NODE_ADVICE =
+  '; if the root CA is installed locally, try running Node.js with --use-system-ca';
+
 /** Returns the `code` of an error of the system or a library, or else its name. */
 export function codeOf(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown';
@@ -34,7 +38,7 @@ export function connectionError(error: unknown, scrub: Scrub): ApiError {
 function textOf(error: unknown): string {
   if (!(error instanceof Error)) return '';
   const { cause } = error;
-  if (!(cause instanceof AggregateError)) return error.message;
+  if (!(cause instanceof AggregateError)) return error.message.replace(NODE_ADVICE, '');
   return cause.errors.map((each: unknown) => textOf(each)).join('; ');
 }
 

@@ -93,7 +93,7 @@ const ADVICE: Partial<Record<PollFailureReason, string>> = {
   not_found: 'Check the id of the project, and base_url, which must not end in /v2',
   redirect: 'Set base_url to the address that the service redirects to',
   network: 'Check base_url, the network and proxy_url',
-  tls: 'Check base_url, and ca_file for a private certificate authority',
+  tls: 'Check base_url; if the certificate is from a private authority, set ca_file to the certificate of that authority',
   invalid_response: 'Check that base_url is the address of an Evaluation Service',
   too_large: 'Raise max_response_size or max_items',
 };

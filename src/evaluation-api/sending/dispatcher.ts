@@ -16,7 +16,12 @@ export interface ConnectionOptions extends Pick<
  */
 export function createDispatcher(options: ConnectionOptions): Dispatcher {
   const { origin, timeoutMs, authorities, proxyUrl } = options;
-  const tls = { ...(authorities !== undefined && { ca: authorities }), allowH2: false };
+  const tls = {
+    // Otherwise NODE_TLS_REJECT_UNAUTHORIZED=0 would have the key sent to anybody.
+    rejectUnauthorized: true,
+    ...(authorities !== undefined && { ca: authorities, allowPartialTrustChain: true }),
+    allowH2: false,
+  };
   // The exchange has its own deadline, which covers headers and body.
   const pooling = {
     allowH2: false,

@@ -124,7 +124,9 @@ function tlsOptions(
 ): ConnectionOptions | false {
   if (host.startsWith('/')) return false;
   const options: ConnectionOptions = {
-    ...(ca !== undefined && { ca }),
+    // Otherwise NODE_TLS_REJECT_UNAUTHORIZED=0 would have the password sent to anybody.
+    rejectUnauthorized: true,
+    ...(ca !== undefined && { ca, allowPartialTrustChain: true }),
     ...(isIP(host) > 0 ? { host } : { servername: host }),
   };
   switch (mode ?? (isLoopback(host) ? 'disable' : 'verify-full')) {

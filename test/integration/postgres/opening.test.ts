@@ -1,5 +1,5 @@
 import { setImmediate, setTimeout } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
 import { makeCertificate } from '../../support/certificates.ts';
@@ -252,6 +252,8 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
       ['?sslmode=verify-full', '127.0.0.1'],
       [`?sslmode=verify-full&sslrootcert=${authority.certFile}`, 'localhost'],
     ] as const;
+    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0');
+    onTestFinished(() => void vi.unstubAllEnvs());
     for (const [parameters, host] of wrong) {
       await expect(open(parameters, host)).rejects.toMatchObject({ reason: 'io' });
     }

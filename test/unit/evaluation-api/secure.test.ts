@@ -2,11 +2,12 @@ import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync } from 'node:fs';
 import { createServer as createProxy, type IncomingMessage } from 'node:http';
-import { createServer, type Server } from 'node:https';
+import { createServer, type Server, type ServerOptions } from 'node:https';
 import { connect as connectTo, createServer as createNetServer, type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { makeCertificate } from '../../support/certificates.ts';
 import {
   answering,
   connect,
@@ -52,7 +53,10 @@ function port(server: { address(): AddressInfo | string | null }): number {
   return (server.address() as AddressInfo).port;
 }
 
-async function serveSecurely({ cert, key }: Certificate): Promise<{ url: string; server: Server }> {
+async function serveSecurely({
+  cert,
+  key,
+}: Pick<ServerOptions, 'cert' | 'key'>): Promise<{ url: string; server: Server }> {
   const server = createServer({ cert, key }, answering(200, BODY));
   server.on('tlsClientError', () => {});
   server.listen(0, '127.0.0.1');
@@ -64,11 +68,64 @@ async function serveSecurely({ cert, key }: Certificate): Promise<{ url: string;
   return { url: `https://127.0.0.1:${port(server)}`, server };
 }
 
+/** Starts a proxy that answers CONNECT with this status, or never if undefined, and records all that it can read. */
+async function startProxy(tunnelStatus: number | undefined) {
+  const seen: string[] = [];
+  const requests: IncomingMessage[] = [];
+  const server = createProxy((request, response) => {
+    requests.push(request);
+    response.end(BODY);
+  });
+  server.on('connect', (request, socket) => {
+    requests.push(request);
+    socket.on('error', () => {});
+    if (tunnelStatus === undefined) return;
+    if (tunnelStatus !== 200) {
+      socket.end(`HTTP/1.1 ${tunnelStatus} No\r\nContent-Length: 0\r\n\r\n`);
+      return;
+    }
+    const [host, targetPort] = request.url?.split(':') ?? [];
+    const target = connectTo(Number(targetPort), host);
+    target.on('error', () => {});
+    socket.write('HTTP/1.1 200 OK\r\n\r\n');
+    socket.on('data', (chunk: Buffer) => seen.push(chunk.toString('latin1')));
+    socket.pipe(target).pipe(socket);
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { proxyUrl: `http://127.0.0.1:${port(server)}`, seen, requests };
+}
+
 describe('a TLS certificate', () => {
   it('of a configured authority is trusted', async () => {
     const { url } = await serveSecurely(good);
     const { service } = connect({ baseUrl: url, authorities: good.text });
     expect(await service.list('p', 'prompt', listOptions())).toMatchObject({ unchanged: false });
+  });
+
+  it('of a configured authority is trusted, even if the authority above it is not configured', async () => {
+    const root = makeCertificate(folder, 'root');
+    const issuing = makeCertificate(folder, 'issuing', root);
+    const { cert, key } = makeCertificate(folder, 'issued', issuing);
+    const { url } = await serveSecurely({ cert: cert + issuing.cert, key });
+    const { service } = connect({ baseUrl: url, authorities: issuing.cert });
+    expect(await service.list('p', 'prompt', listOptions())).toMatchObject({ unchanged: false });
+  });
+
+  it('is checked whatever NODE_TLS_REJECT_UNAUTHORIZED says, also through a proxy', async () => {
+    vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0');
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const { url } = await serveSecurely(good);
+    const { proxyUrl } = await startProxy(200);
+    for (const options of [{}, { proxyUrl }, { proxyUrl: url }]) {
+      const { service } = connect({ baseUrl: url, ...options });
+      const { reason } = await failureOf(service.list('p', 'prompt', listOptions()));
+      expect(reason).toBe('tls');
+    }
   });
 
   it.each<[string, () => Certificate, () => string | undefined]>([
@@ -80,7 +137,9 @@ describe('a TLS certificate', () => {
     let connections = 0;
     server.on('connection', () => (connections += 1));
     const { service, events } = connect({ baseUrl: url, authorities: authorities(), retries: 2 });
-    expect((await failureOf(service.list('p', 'prompt', listOptions()))).reason).toBe('tls');
+    const { reason, message } = await failureOf(service.list('p', 'prompt', listOptions()));
+    expect(reason).toBe('tls');
+    expect(message).not.toContain('--use-system-ca');
     expect(ofType(events, 'api.request_finished')).toMatchObject([{ failure: 'tls' }]);
     expect(connections).toBe(1);
   });
@@ -134,41 +193,9 @@ describe('a TLS certificate', () => {
 });
 
 describe('a proxy', () => {
-  /** Starts a proxy that answers CONNECT with this status, or never if undefined, and records all that it can read. */
-  async function proxy(tunnelStatus: number | undefined) {
-    const seen: string[] = [];
-    const requests: IncomingMessage[] = [];
-    const server = createProxy((request, response) => {
-      requests.push(request);
-      response.end(BODY);
-    });
-    server.on('connect', (request, socket) => {
-      requests.push(request);
-      socket.on('error', () => {});
-      if (tunnelStatus === undefined) return;
-      if (tunnelStatus !== 200) {
-        socket.end(`HTTP/1.1 ${tunnelStatus} No\r\nContent-Length: 0\r\n\r\n`);
-        return;
-      }
-      const [host, targetPort] = request.url?.split(':') ?? [];
-      const target = connectTo(Number(targetPort), host);
-      target.on('error', () => {});
-      socket.write('HTTP/1.1 200 OK\r\n\r\n');
-      socket.on('data', (chunk: Buffer) => seen.push(chunk.toString('latin1')));
-      socket.pipe(target).pipe(socket);
-    });
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    onTestFinished(() => {
-      server.close();
-      server.closeAllConnections();
-    });
-    return { proxyUrl: `http://127.0.0.1:${port(server)}`, seen, requests };
-  }
-
   it('tunnels HTTPS without receiving the API key in plain text', async () => {
     const { url } = await serveSecurely(good);
-    const { proxyUrl, seen, requests } = await proxy(200);
+    const { proxyUrl, seen, requests } = await startProxy(200);
     const { service } = connect({ baseUrl: url, authorities: good.text, proxyUrl });
     expect(await service.list('p', 'prompt', listOptions())).toMatchObject({ unchanged: false });
     expect(requests.map(({ method, url: target }) => `${method} ${target}`)).toEqual([
@@ -179,20 +206,20 @@ describe('a proxy', () => {
   });
 
   it('forwards HTTP requests', async () => {
-    const { proxyUrl, requests } = await proxy(200);
+    const { proxyUrl, requests } = await startProxy(200);
     const { service } = connect({ baseUrl: 'http://service.invalid', proxyUrl });
     expect(await service.list('p', 'prompt', listOptions())).toMatchObject({ unchanged: false });
     expect(requests[0]?.url).toBe('http://service.invalid/v2/projects/p/prompts/');
   });
 
   it.each([403, 407, 502])('that rejects the tunnel with %i is a network error', async (status) => {
-    const { proxyUrl } = await proxy(status);
+    const { proxyUrl } = await startProxy(status);
     const { service } = connect({ baseUrl: 'https://service.invalid', proxyUrl });
     expect((await failureOf(service.list('p', 'prompt', listOptions()))).reason).toBe('network');
   });
 
   it('that never answers is a timeout', async () => {
-    const { proxyUrl } = await proxy(undefined);
+    const { proxyUrl } = await startProxy(undefined);
     const { service } = connect({ baseUrl: 'https://service.invalid', proxyUrl, timeoutMs: 300 });
     expect((await failureOf(service.list('p', 'prompt', listOptions()))).reason).toBe('timeout');
   });

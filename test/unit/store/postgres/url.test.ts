@@ -11,20 +11,26 @@ describe('a connection string', () => {
       database: 'monitor',
       prepared: true,
       servers: [
-        { host: 'one', port: 5433, tls: { servername: 'one' } },
-        { host: 'two', port: 5432, tls: { servername: 'two' } },
+        { host: 'one', port: 5433, tls: { servername: 'one', rejectUnauthorized: true } },
+        { host: 'two', port: 5432, tls: { servername: 'two', rejectUnauthorized: true } },
       ],
       secrets: expect.arrayContaining(['p@ss/', 'p%40ss%2F', 'me', 'monitor', 'one', 'two']),
     });
   });
 
   it.each([
-    ['postgresql://me@db', { host: 'db', port: 5432, tls: { servername: 'db' } }],
+    [
+      'postgresql://me@db',
+      { host: 'db', port: 5432, tls: { servername: 'db', rejectUnauthorized: true } },
+    ],
     ['postgres://me@127.0.0.1', { host: '127.0.0.1', port: 5432, tls: false }],
     ['postgres://me@localhost', { host: 'localhost', port: 5432, tls: false }],
     ['postgres://me@/d', { host: 'localhost', port: 5432, tls: false }],
     ['postgres://me@[::1]:7/d', { host: '::1', port: 7, tls: false }],
-    ['postgres://me@10.0.0.1', { host: '10.0.0.1', port: 5432, tls: { host: '10.0.0.1' } }],
+    [
+      'postgres://me@10.0.0.1',
+      { host: '10.0.0.1', port: 5432, tls: { host: '10.0.0.1', rejectUnauthorized: true } },
+    ],
     ['postgres://me@db?sslmode=disable', { host: 'db', port: 5432, tls: false }],
     [
       'postgres://me@db?sslmode=require',
