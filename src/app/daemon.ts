@@ -10,6 +10,7 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import { createEventFeed } from '../web/events/feed.ts';
 import { watchMonitor } from '../web/page/model/monitor-state.ts';
 import type { ReloadResult } from '../web/reload-result.ts';
+import { assertCanListen } from '../web/server.ts';
 import { createConfigLook } from './config-look.ts';
 import { type Engine, openEngine } from './engine.ts';
 import { createHeartbeat } from './heartbeat/heartbeat.ts';
@@ -61,12 +62,14 @@ export interface DaemonOptions {
  * Opens, connects and starts the parts of the daemon. If one step fails, closes everything that was opened before.
  * @throws {ConfigError} when the web configuration cannot be used
  * @throws {StoreError} when the store cannot be opened or another process holds it
- * @throws {Error} with a system `code` when the server cannot listen on the web address
+ * @throws {Error} with a system `code` when the server cannot listen on the web address; no store is created then
  */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { config, loadConfig, logger, secrets, clock, revision, signal, observers = [] } = options;
   const { configFile: file } = config.web;
   const protection = file ? await openWebProtection({ file, clock, logger }) : undefined;
+  // A daemon that cannot listen leaves no new store behind.
+  await assertCanListen(config.web);
   await using opened = new AsyncDisposableStack();
   const engine = await openEngine({ config, logger, secrets, clock });
   opened.defer(() => engine.close());

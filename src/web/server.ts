@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
+import { createServer as createTcpServer, type Server as TcpServer } from 'node:net';
+import { promisify } from 'node:util';
 import { getRequestListener } from '@hono/node-server';
 import { createRequestFilter, type RequestFilter } from './request/filter.ts';
 import type { GuardedHandlers } from './protection/guarded-server.ts';
@@ -51,7 +53,7 @@ const OPTIONS = {
 
 /**
  * Serves the HTTP interface (docs/specification.md#endpoints), in plain HTTP and without a login unless it is protected.
- * @throws {Error} with the system's `code` (`EADDRINUSE`, `EACCES`, …) when it cannot listen.
+ * @throws {Error} that names web.listen, with the system's `code` (`EADDRINUSE`, `EACCES`, …), when it cannot listen
  */
 export async function startWebServer(
   content: WebContent,
@@ -73,8 +75,7 @@ export async function startWebServer(
   server.maxHeadersCount = 0;
   limitConnections(server, CONNECTIONS);
   server.setTimeout(IDLE_TIMEOUT_MS);
-  server.listen(port, host, BACKLOG);
-  await once(server, 'listening');
+  await listen(server, { host, port });
   return {
     url: urlOf(server.address(), protection?.first.tls === undefined ? 'http' : 'https'),
     close: async () => {
@@ -85,6 +86,37 @@ export async function startWebServer(
     },
   };
 }
+
+/**
+ * Checks that a server could listen, before a daemon opens its store.
+ * @throws {Error} like {@link startWebServer}
+ */
+export async function assertCanListen(address: WebAddress): Promise<void> {
+  const server = createTcpServer();
+  await listen(server, address);
+  await promisify(server.close.bind(server))();
+}
+
+async function listen(server: TcpServer, { host, port }: WebAddress): Promise<void> {
+  server.listen(port, host, BACKLOG);
+  try {
+    await once(server, 'listening');
+  } catch (error) {
+    if (error instanceof Error && 'code' in error) {
+      const advice = LISTEN_ADVICE[String(error.code)] ?? '';
+      error.message = `the daemon cannot listen on web.listen: ${error.message}${advice}`;
+    }
+    throw error;
+  }
+}
+
+const SET_ANOTHER = 'set another one in web.listen or EVALWATCH_WEB_LISTEN';
+const LISTEN_ADVICE: Readonly<Record<string, string>> = {
+  EADDRINUSE: `; another program, perhaps another evalwatch, uses this port: stop it, or ${SET_ANOTHER}`,
+  EADDRNOTAVAIL: `; this machine does not have this address: ${SET_ANOTHER}`,
+  ENOTFOUND: `; this name has no address: ${SET_ANOTHER}`,
+  EACCES: `; this user may not use this port: ${SET_ANOTHER}`,
+};
 
 /** Loads bcrypt only if the server is protected. */
 async function guarded(

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
@@ -254,7 +255,7 @@ describe('starting the daemon', UNHURRIED, () => {
     },
   );
 
-  it('fails with a one-line error if its port is taken', async () => {
+  it('fails with a one-line error and creates no store if its port is taken', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const address = other.address() as { port: number };
@@ -265,7 +266,10 @@ describe('starting the daemon', UNHURRIED, () => {
     const { code, stderr } = await daemon.ended;
     other.close();
     expect(code).toBe(1);
-    expect(stderr).toMatch(new RegExp(`^[^\\n]*\\b${address.port}\\b[^\\n]*\\n$`));
+    expect(stderr).toMatch(
+      new RegExp(`^error: .* web\\.listen: .*\\b${address.port}; another program[^\\n]*\\n$`),
+    );
     expect(daemon.of('daemon.started')).toEqual([]);
+    expect(existsSync(join(place.directory, 'evalwatch.db'))).toBe(false);
   });
 });

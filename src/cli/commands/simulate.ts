@@ -83,6 +83,10 @@ const simulate: Action<SimulateOptions> = async (options, context) => {
     faults: options.faults,
     faultSeed: seed,
     journal: true,
+  }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'EADDRINUSE')
+      error.message += '; name another port with --port, or 0 for any free one';
+    throw error;
   });
   try {
     await context.stdout.writeLines([
