@@ -271,6 +271,17 @@ const heartbeat = {
 };
 
 const A_PROJECT = 'a list of at least one project';
+const describeProjects = wrongType('a list of projects');
+const describeNoProjects = wrongType(A_PROJECT);
+
+/** Returns how to write a project that is given in another form, such as its id alone. */
+function writeProject(input: unknown): string {
+  if (input === undefined || input === null) return '';
+  const id = typeof input === 'string' && PLAIN_ID.test(input) ? input : 'ID';
+  return `: write \`- id: ${id}\``;
+}
+
+const PLAIN_ID = /^[a-z][\w-]{0,39}$/i;
 
 const root = {
   service: mapping(service).meta({
@@ -293,11 +304,11 @@ const root = {
     description: 'What is normal for the prompts of every project; the alerts compare with it.',
   }),
   projects: z
-    .array(mapping(project), {
+    .array(mapping(project, writeProject), {
       error: ({ input }) =>
-        wrongType(input === undefined || input === null ? A_PROJECT : 'a list of projects')({
-          input,
-        }),
+        input === undefined || input === null
+          ? describeNoProjects({ input })
+          : `${describeProjects({ input })}${writeProject(input)}`,
     })
     .min(1, { error: `must be ${A_PROJECT}` })
     .meta({ description: 'The projects to watch.' }),

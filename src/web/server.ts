@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { createServer as createTcpServer, type Server as TcpServer } from 'node:net';
-import { promisify } from 'node:util';
 import { getRequestListener } from '@hono/node-server';
 import { createRequestFilter, type RequestFilter } from './request/filter.ts';
 import type { GuardedHandlers } from './protection/guarded-server.ts';
@@ -91,13 +90,17 @@ export async function startWebServer(
  * Checks that a server could listen, before a daemon opens its store.
  * @throws {Error} like {@link startWebServer}
  */
-export async function assertCanListen(address: WebAddress): Promise<void> {
+export async function assertCanListen(address: Pick<WebAddress, 'host' | 'port'>): Promise<void> {
   const server = createTcpServer();
   await listen(server, address);
-  await promisify(server.close.bind(server))();
+  server.close();
+  await once(server, 'close');
 }
 
-async function listen(server: TcpServer, { host, port }: WebAddress): Promise<void> {
+async function listen(
+  server: TcpServer,
+  { host, port }: Pick<WebAddress, 'host' | 'port'>,
+): Promise<void> {
   server.listen(port, host, BACKLOG);
   try {
     await once(server, 'listening');

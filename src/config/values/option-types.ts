@@ -9,9 +9,16 @@ import { closest, didYouMean } from '../suggest.ts';
 // Each message ends a sentence whose subject is the option: "must be …". None contains a value that could be a secret
 // (redaction.ts).
 
-/** A mapping that rejects unknown keys. */
-export function mapping<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
-  return z.strictObject(shape, { error: wrongType('a mapping (key: value)') });
+/**
+ * A mapping that rejects unknown keys.
+ * @param advise returns what to write instead of a value of a wrong type
+ */
+export function mapping<Shape extends z.core.$ZodLooseShape>(
+  shape: Shape,
+  advise: (input: unknown) => string = () => '',
+) {
+  const describe = wrongType('a mapping (key: value)');
+  return z.strictObject(shape, { error: ({ input }) => `${describe({ input })}${advise(input)}` });
 }
 
 /** Maximum length of a text, as of a path. A longer text is rejected unread, and no message contains it. */

@@ -181,12 +181,14 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
   'project-without-id': ['5:5 projects[0].id is missing: it must be the id of a project'],
   'projects-empty': ['4:10 projects is empty: it must be a list of at least one project'],
   'projects-empty-list': ['4:11 projects must be a list of at least one project'],
-  'projects-mapping': ['5:3 projects must be a list of projects, not a mapping'],
+  'projects-mapping': ['5:3 projects must be a list of projects, not a mapping: write `- id: ID`'],
   'projects-of-texts': [
-    '5:5 projects[0] must be a mapping (key: value), not a text',
+    '5:5 projects[0] must be a mapping (key: value), not a text: write `- id: checkout-bot`',
     '6:4 projects[1] is empty: it must be a mapping (key: value)',
   ],
-  'projects-text': ['4:11 projects must be a list of projects, not a text'],
+  'projects-text': [
+    '4:11 projects must be a list of projects, not a text: write `- id: checkout-bot`',
+  ],
   'prototype-keys': ['4:1 unknown key "__proto__"', '5:1 unknown key "constructor"'],
   'proxy-login-not-encoded': [
     '4:14 service.proxy_url must have a percent-encoded user and password: write % as %25',
