@@ -2,10 +2,10 @@ import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import { systemClock } from '../app/clock.ts';
 import { allowsColor, environment } from '../config/environment.ts';
 import { visible } from '../domain/visible.ts';
+import { assertNpmTookNoOption, rewriteHelpCommand } from './command-words.ts';
 import type { WithContext, Context, Signals } from './command.ts';
 import { createProgram } from './program.ts';
 import { toOutcome } from './outcome.ts';
-import { rewriteHelpCommand } from './nested-help.ts';
 import { createOutput, type Output, type OutputStream } from './output/output.ts';
 import { truncate } from './output/text.ts';
 
@@ -51,6 +51,7 @@ export async function main(
   });
 
   try {
+    assertNpmTookNoOption(program, argv, env);
     await program.parseAsync(rewriteHelpCommand(program, argv), { from: 'user' });
   } catch (error) {
     const outcome = toOutcome(error);

@@ -45,12 +45,27 @@ const PACKAGE_ROOT = resolve(import.meta.dirname, '../..');
  * changed their directory since.
  */
 function userDirectory(env: Env): string {
-  const here = process.cwd();
-  const manifest = readVariable(env, 'npm_package_json');
   const start = readVariable(env, 'INIT_CWD');
-  if (manifest === undefined || start === undefined || !isAbsolute(start)) return here;
-  const movedByNpm = realPath(dirname(manifest)) === PACKAGE_ROOT && here === PACKAGE_ROOT;
-  return movedByNpm ? start : here;
+  return start !== undefined && isAbsolute(start) && isScriptOfPackage(env) ? start : process.cwd();
+}
+
+/** Scripts of package.json that run evalwatch. */
+const SCRIPTS = new Set<string | undefined>(['evalwatch', 'start', 'demo']);
+
+/** Whether npm runs evalwatch by a script of its package, and not by a script that calls a command. */
+export function isRunByNpm(env: Env): boolean {
+  return SCRIPTS.has(readVariable(env, 'npm_lifecycle_event')) && isScriptOfPackage(env);
+}
+
+/** Returns how the user calls evalwatch: npm runs it from a clone, where it need not be on the PATH. */
+export function commandName(env: Env): string {
+  return isRunByNpm(env) ? 'npm run --silent evalwatch --' : 'evalwatch';
+}
+
+function isScriptOfPackage(env: Env): boolean {
+  const manifest = readVariable(env, 'npm_package_json');
+  if (manifest === undefined || process.cwd() !== PACKAGE_ROOT) return false;
+  return realPath(dirname(manifest)) === PACKAGE_ROOT;
 }
 
 function realPath(path: string): string | undefined {

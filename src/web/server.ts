@@ -74,7 +74,7 @@ export async function startWebServer(
   server.maxHeadersCount = 0;
   limitConnections(server, CONNECTIONS);
   server.setTimeout(IDLE_TIMEOUT_MS);
-  await listen(server, { host, port });
+  await startListening(server, { host, port });
   return {
     url: urlOf(server.address(), protection?.first.tls === undefined ? 'http' : 'https'),
     close: async () => {
@@ -92,12 +92,12 @@ export async function startWebServer(
  */
 export async function assertCanListen(address: Pick<WebAddress, 'host' | 'port'>): Promise<void> {
   const server = createTcpServer();
-  await listen(server, address);
+  await startListening(server, address);
   server.close();
   await once(server, 'close');
 }
 
-async function listen(
+async function startListening(
   server: TcpServer,
   { host, port }: Pick<WebAddress, 'host' | 'port'>,
 ): Promise<void> {

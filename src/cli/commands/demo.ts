@@ -2,6 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Daemon } from '../../app/daemon.ts';
+import { commandName } from '../../config/environment.ts';
 import { visible } from '../../domain/visible.ts';
 import type { MonitorEvent } from '../../monitor/events.ts';
 import type { Action, Context, Register } from '../command.ts';
@@ -57,14 +58,9 @@ async function start(
     `  overview  ${daemon.url}/`,
     `  metrics   ${daemon.url}/metrics`,
     `  service   ${simulator.url}  (API key ${DEFAULT_KEY})`,
-    `  query     ${commandName(context)} failures --config ${file}`,
+    `  query     ${commandName(context.env)} failures --config ${file}`,
     '',
   ]);
-}
-
-/** Returns how the user calls evalwatch: npm runs it from a clone, where it need not be on the PATH. */
-function commandName({ env }: Context): string {
-  return env['npm_lifecycle_event'] === 'demo' ? 'npm run --silent evalwatch --' : 'evalwatch';
 }
 
 function configuration(baseUrl: string, projects: readonly string[]): string {

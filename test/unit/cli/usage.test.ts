@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { describe, expect, it } from 'vitest';
+import { resolve } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { commandLine, evalwatch, execute } from '../../support/command-line.ts';
 import { ENTRY } from '../../support/entry.ts';
 
@@ -141,6 +142,29 @@ describe('bad usage', () => {
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
     expect(stderr).toMatch(message);
     expect(stderr).not.toMatch(/^\s+at /m);
+  });
+
+  it.each([
+    [['check'], { npm_config_connect: 'true' }, '--connect', 'check --connect'],
+    [
+      ['run', 'etc/evalwatch.yaml'],
+      { npm_config_config: 'true', npm_config_watch_config: 'true' },
+      '--config and --watch-config',
+      'run --config <file> --watch-config',
+    ],
+    [['store', 'check'], { npm_config_json: 'true' }, '--json', 'store check --json'],
+  ])('is reported if npm has taken an option: %j', async (args, taken, options, instead) => {
+    const npm = { npm_package_json: resolve('package.json'), npm_lifecycle_event: 'evalwatch' };
+    for (const [name, value] of Object.entries({ ...npm, ...taken })) vi.stubEnv(name, value);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect(await commandLine(args)).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: `error: npm has taken ${options} for itself, because -- is missing before the command: npm run --silent evalwatch -- ${instead}\n`,
+    });
+    // A script that calls evalwatch may have such options of its own.
+    vi.stubEnv('npm_lifecycle_event', 'test');
+    expect(await commandLine([...args, '--help'])).toMatchObject({ code: 0, stderr: '' });
   });
 
   it('is reported with its control characters escaped', async () => {
