@@ -28,6 +28,10 @@ export interface HealthColumns {
   readonly steady_since: number | null;
 }
 
+/** The same columns of a project `p`, in the order in which statements select them. */
+export const HEALTH_COLUMNS =
+  'p.up, p.consecutive_failures, p.reason, p.last_poll_at, p.last_success_at, p.steady_since';
+
 export function toHealth(row: HealthColumns): PollHealth {
   return {
     up: Boolean(row.up),

@@ -107,5 +107,6 @@ async function see(
 }
 
 export function healthAt(at: number): PollHealth {
-  return { up: true, consecutiveFailures: 0, reason: undefined, lastPollAt: at, lastSuccessAt: at };
+  const times = { lastPollAt: at, lastSuccessAt: at, steadySince: at };
+  return { up: true, consecutiveFailures: 0, reason: undefined, ...times };
 }

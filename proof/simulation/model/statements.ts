@@ -18,7 +18,7 @@ import { workerStatements } from './workers.ts';
  */
 const DIGESTS: Readonly<Record<string, string>> = {
   baae7c475b2f: 'causes',
-  a691cd51409b: 'claim',
+  d616a1feee51: 'claim',
   '180fa1036506': 'claim_failures',
   '53a3df61eb55': 'commit_poll',
   c69cc5e9dead: 'configure_projects',
@@ -40,7 +40,7 @@ const DIGESTS: Readonly<Record<string, string>> = {
   d299ae308a90: 'join',
   '3176db82d392': 'known',
   '82a3ec579feb': 'leave',
-  c6af212bf849: 'load_health',
+  '08e802b356c8': 'load_health',
   '71a5bbde9de2': 'move_counts',
   '22666bced7d6': 'next_epoch',
   '96775c4420f4': 'oldest_others',

@@ -80,9 +80,9 @@ export function workerStatements(tables: Tables): Statements {
       return free.slice(0, max).map((row) => {
         setOwner(row, name);
         const { id, epoch, next_tick_at, up, consecutive_failures, reason } = row;
-        const { last_poll_at, last_success_at } = row;
-        const health = { up, consecutive_failures, reason, last_poll_at, last_success_at };
-        return { id, epoch, next_tick_at, ...health };
+        const { last_poll_at, last_success_at, steady_since } = row;
+        const times = { last_poll_at, last_success_at, steady_since };
+        return { id, epoch, next_tick_at, up, consecutive_failures, reason, ...times };
       });
     },
     release: ([name, ids]: [string, string[]]) => {

@@ -2,6 +2,7 @@ import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { Connection } from './connection.ts';
 import { assertIntact, toStoreError, withStoreErrors } from './errors.ts';
 import { StoreError } from '../../monitor/errors.ts';
+import { HEALTH_COLUMNS } from '../rows.ts';
 import { takeLock } from './file/lock.ts';
 import { SPECIAL } from './sql/error-totals.ts';
 import { SCHEMA_VERSION } from './sql/migrate.ts';
@@ -95,8 +96,7 @@ const IS_ERROR_ID = `e.label NOT IN (${SPECIAL})`;
 
 /** Leaves out listings without a project, and their rows: retention is deleting them. */
 const SELECTS: Readonly<Record<ContentTable, string>> = {
-  project: `SELECT project_key, id, configured_at, removed_at, version, up, consecutive_failures,
-      reason, last_poll_at, last_success_at, steady_since,
+  project: `SELECT project_key, id, configured_at, removed_at, version, ${HEALTH_COLUMNS},
       ${summary('prompt')} AS prompts, ${summary('dataset')} AS datasets
     FROM project p ORDER BY project_key`,
   record: `SELECT l.project_key, l.kind, r.id, r.since, r.missing, r.gone, r.status, r.status_raw,

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { projectsDigestOf } from '../../../src/coordination/projects-digest.ts';
 import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
-import { startWorker } from '../../support/postgres-store.ts';
+import { healthAt, startWorker } from '../../support/postgres-store.ts';
 import { startPostgres } from '../../support/postgres.ts';
 import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
 
@@ -41,6 +41,19 @@ describe.skipIf(postgresPrograms() === undefined)('workers on one PostgreSQL dat
 
       expect(claimed.flat().toSorted()).toEqual(many.toSorted());
       expect(await first.claim(many)).toEqual([]);
+    });
+
+    it('gives a project with the whole health that its last owner stored', async () => {
+      await using first = await startWorker(url);
+      await using second = await startWorker(url);
+      await first.store.configureProjects(['p'], 1);
+      await first.claim(['p']);
+      await first.see('p', { x: 'RUNNING' }, 1000);
+      await expire(first.id);
+
+      const claimed = await second.coordinator.claim(second.id, ['p'], 1);
+
+      expect(claimed).toMatchObject([{ project: 'p', health: healthAt(1000) }]);
     });
 
     it('gives only configured and requested projects, the earliest due first', async () => {

@@ -5,7 +5,7 @@ import type {
   WorkerIdentity,
 } from '../../../coordination/ports.ts';
 import type { Clock } from '../../../monitor/ports/clock.ts';
-import { type HealthColumns, toHealth } from '../../rows.ts';
+import { HEALTH_COLUMNS, type HealthColumns, toHealth } from '../../rows.ts';
 import type { Database, Statement } from '../database.ts';
 import type { Epochs } from './epochs.ts';
 import { LEASE_HOLDS } from './lease.ts';
@@ -101,8 +101,7 @@ free AS MATERIALIZED (
 )
 UPDATE evalwatch.project p SET owner = $1, epoch = nextval('evalwatch.epoch')
 FROM free CROSS JOIN raised WHERE p.project_key = free.project_key
-RETURNING p.id, p.epoch, p.next_tick_at, p.up, p.consecutive_failures, p.reason, p.last_poll_at,
-  p.last_success_at`,
+RETURNING p.id, p.epoch, p.next_tick_at, ${HEALTH_COLUMNS}`,
 };
 
 const RELEASE: Statement = {

@@ -1,5 +1,5 @@
 import type { PollHealth } from '../../../monitor/ports/store.ts';
-import { toHealth } from '../../rows.ts';
+import { HEALTH_COLUMNS, toHealth } from '../../rows.ts';
 import type { Statement } from '../database.ts';
 import { BACKLOG, type BacklogColumns, PROJECT_ROW, type ProjectRow } from './snapshot.ts';
 
@@ -21,8 +21,7 @@ export const OWNED: Statement = {
   name: 'owned_stamps',
   text: `
 WITH owned AS MATERIALIZED (
-  SELECT json_build_array(p.id, ${STAMP}, p.up, p.consecutive_failures, p.reason, p.last_poll_at,
-      p.last_success_at, p.steady_since) AS project,
+  SELECT json_build_array(p.id, ${STAMP}, ${HEALTH_COLUMNS}) AS project,
     row_number() OVER () / ${PROJECTS_PER_VALUE} AS part
   FROM evalwatch.project p WHERE ${IS_OWNED}
 )

@@ -1,5 +1,5 @@
 import type { PollHealth } from '../../../monitor/ports/store.ts';
-import { toHealthColumns } from '../../rows.ts';
+import { HEALTH_COLUMNS, toHealthColumns } from '../../rows.ts';
 import type { Statement } from '../database.ts';
 import { toStored } from './text.ts';
 
@@ -11,9 +11,6 @@ export interface WaitingHealth {
   readonly health: PollHealth;
   readonly nextTickAt: number | undefined;
 }
-
-const HEALTH_COLUMNS =
-  'up, consecutive_failures, reason, last_poll_at, last_success_at, steady_since';
 
 /** Draws the number that {@link CONFIGURE} needs, before it is sent. */
 export const NEXT_EPOCH: Statement = {
@@ -76,7 +73,7 @@ SELECT EXISTS (SELECT FROM differing) AS differs`,
 
 export const HEALTH: Statement = {
   name: 'load_health',
-  text: `SELECT ${HEALTH_COLUMNS} FROM evalwatch.project WHERE id = $1`,
+  text: `SELECT ${HEALTH_COLUMNS} FROM evalwatch.project p WHERE p.id = $1`,
 };
 
 /** Writes the health of polls that changed nothing. Returns the ids of projects that have the given owner and version. */

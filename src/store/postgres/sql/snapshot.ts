@@ -1,12 +1,12 @@
 import { KINDS } from '../../../domain/status.ts';
 import type { PollHealth, ProjectSnapshot, StoreSnapshot } from '../../../monitor/ports/store.ts';
-import { type ErrorTotalColumns, toErrorTotals, toHealth } from '../../rows.ts';
+import { type ErrorTotalColumns, HEALTH_COLUMNS, toErrorTotals, toHealth } from '../../rows.ts';
 import type { Statement } from '../database.ts';
 import { toListingSnapshot, type Summary } from './summary.ts';
 
 /** The columns of {@link ProjectRow} of a project `p`, as a JSON array. */
-export const PROJECT_ROW = `json_build_array(p.id, p.configured_at, p.up, p.consecutive_failures, p.reason,
-  p.last_poll_at, p.last_success_at, p.steady_since, p.prompts, p.datasets,
+export const PROJECT_ROW = `json_build_array(p.id, p.configured_at, ${HEALTH_COLUMNS},
+  p.prompts, p.datasets,
   (SELECT json_agg(json_build_array(e.label, e.count, e.first_seen_at) ORDER BY e.label)
    FROM evalwatch.error_total e WHERE e.project_key = p.project_key))`;
 

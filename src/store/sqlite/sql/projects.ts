@@ -1,9 +1,6 @@
 import type { PollHealth } from '../../../monitor/ports/store.ts';
-import { type HealthColumns, toHealth, unknownProject } from '../../rows.ts';
+import { HEALTH_COLUMNS, type HealthColumns, toHealth, unknownProject } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
-
-export const HEALTH_COLUMNS =
-  'up, consecutive_failures, reason, last_poll_at, last_success_at, steady_since';
 
 export interface Projects {
   /** `Store.configureProjects`, to be run in a transaction. Returns the projects that were not configured before. */
@@ -25,7 +22,7 @@ export function createProjects(db: Connection): Projects {
     'UPDATE project SET removed_at = ? WHERE id = ?',
   );
   const health = db.prepare<[id: string], HealthColumns>(
-    `SELECT ${HEALTH_COLUMNS} FROM project WHERE id = ?`,
+    `SELECT ${HEALTH_COLUMNS} FROM project p WHERE p.id = ?`,
   );
   return {
     configure: (ids, at) => {

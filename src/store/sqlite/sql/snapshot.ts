@@ -13,9 +13,14 @@ import type {
   ProjectSnapshot,
   StoreSnapshot,
 } from '../../../monitor/ports/store.ts';
-import { type ErrorTotalColumns, type HealthColumns, toErrorTotals, toHealth } from '../../rows.ts';
+import {
+  type ErrorTotalColumns,
+  HEALTH_COLUMNS,
+  type HealthColumns,
+  toErrorTotals,
+  toHealth,
+} from '../../rows.ts';
 import type { Connection } from '../connection.ts';
-import { HEALTH_COLUMNS } from './projects.ts';
 
 /** The listings of a project as a snapshot shows them. */
 export type ListingSnapshots = ReadonlyMap<Kind, ListingSnapshot>;
@@ -51,7 +56,7 @@ export function createSnapshotReader(db: Connection): () => StoreSnapshot {
 export function createSnapshotRows(db: Connection): SnapshotRows {
   const projects = db.prepare<[after: string, limit: number], ProjectRow>(
     `SELECT id, configured_at, ${HEALTH_COLUMNS}
-     FROM project WHERE removed_at IS NULL AND id > ? ORDER BY id LIMIT ?`,
+     FROM project p WHERE removed_at IS NULL AND id > ? ORDER BY id LIMIT ?`,
   );
   const backlog = db.prepare<[], { readonly count: number; readonly oldest_at: number | null }>(
     `SELECT pending.count,
