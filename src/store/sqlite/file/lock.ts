@@ -1,14 +1,13 @@
-import { statSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { StoreError } from '../../../monitor/errors.ts';
 import { connect, type Connection } from '../connection.ts';
-import { isSqliteError, toStoreError } from '../errors.ts';
-import { createPrivately } from './store-file.ts';
+import { isSqliteError } from '../errors.ts';
+import { createPrivately, foreign } from './store-file.ts';
 
 /** Time for which SQLite waits, blocking, for another process, ms. */
 export const BUSY_TIMEOUT_MS = 250;
-/** Time for which the check for other names of the store waits, ms: a reading command ends within this time. */
-const ALONE_TIMEOUT_MS = 2000;
+/** The one table of a lock file, as SQLite stores its text. */
+const HOLDER_TABLE = 'CREATE TABLE holder (host TEXT NOT NULL, pid INTEGER NOT NULL) STRICT';
 
 interface Holder {
   readonly host: string;
@@ -18,16 +17,15 @@ interface Holder {
 /**
  * Locks the store for one daemon (docs/specification.md#one-daemon): a write transaction stays open on a second SQLite file,
  * and the kernel ends it with the process. Other processes read the holder from that file. Resolves to the function that
- * releases the lock.
- * @throws {StoreError} `busy`, naming the holder
+ * releases the lock. The caller has inspected the store and the files beside it.
+ * @throws {StoreError} `busy`, naming the holder; also if the file is not such a lock
  */
 export async function takeLock(storePath: string): Promise<() => void> {
   const path = `${storePath}.lock`;
   await createPrivately(path);
   const db = connect(path, { readonly: false, busyTimeoutMs: BUSY_TIMEOUT_MS });
   try {
-    hold(db, { host: hostname(), pid: process.pid });
-    assertAlone(storePath);
+    hold(db, path, { host: hostname(), pid: process.pid });
     return () => void db.close();
   } catch (error) {
     const refusal = explain(error, db, storePath);
@@ -36,39 +34,18 @@ export async function takeLock(storePath: string): Promise<() => void> {
   }
 }
 
-/**
- * Checks that no process has the store open under another name. A store with several names (hard links) has a separate log and
- * lock file for each name. SQLite's lock on the file itself is common to all: each connection shares it, so no process can
- * hold it exclusively while a daemon has the store open under any name.
- * @throws {StoreError} `busy`
- */
-function assertAlone(storePath: string): void {
-  const names = statSync(storePath, { throwIfNoEntry: false })?.nlink ?? 1;
-  if (names < 2) return;
-  const db = connect(storePath, { readonly: false, busyTimeoutMs: ALONE_TIMEOUT_MS });
-  try {
-    db.pragma('locking_mode = EXCLUSIVE');
-    // The lock is taken with the first read, and released with the connection.
-    db.pragma('user_version');
-  } catch (error) {
-    if (!isSqliteError(error, 'SQLITE_BUSY')) throw toStoreError(error, storePath);
-    const message = `${storePath} is one of ${names} names (hard links) of a file that another process has open: end that process, or copy the store to another file`;
-    throw new StoreError('busy', message, error);
-  } finally {
-    db.close();
-  }
-}
-
 /** Writes the holder in one transaction, and keeps the next one open: other processes read only committed rows. */
-function hold(db: Connection, self: Holder): void {
+function hold(db: Connection, path: string, self: Holder): void {
   db.exec('BEGIN IMMEDIATE');
-  db.exec('CREATE TABLE IF NOT EXISTS holder (host TEXT NOT NULL, pid INTEGER NOT NULL) STRICT');
+  const found = tables(db);
+  if (found.length === 0) db.exec(HOLDER_TABLE);
+  else if (!isOwn(found)) throw foreign(path, 'is the database of another program');
   const holder = readHolder(db);
   if (holder?.host === self.host && holder.pid === self.pid) return;
   db.exec('DELETE FROM holder');
   db.prepare('INSERT INTO holder (host, pid) VALUES (?, ?)').run(self.host, self.pid);
   db.exec('COMMIT');
-  hold(db, self);
+  hold(db, path, self);
 }
 
 function explain(error: unknown, db: Connection, storePath: string): unknown {
@@ -82,10 +59,19 @@ function explain(error: unknown, db: Connection, storePath: string): unknown {
   return new StoreError('busy', `${storePath} is in use by ${who}`, error);
 }
 
-/** Returns the holder; undefined while it writes its row. */
+/** Returns the texts of everything in the schema. A trigger or a view would run foreign SQL. */
+function tables(db: Connection): readonly (string | null)[] {
+  return db.prepare<[], string | null>('SELECT sql FROM sqlite_schema').pluck().all();
+}
+
+function isOwn(found: readonly (string | null)[]): boolean {
+  return found.length === 1 && found[0] === HOLDER_TABLE;
+}
+
+/** Returns the holder; undefined while it writes its row, or if another program has the file. */
 function tryReadHolder(db: Connection): Holder | undefined {
   try {
-    return readHolder(db);
+    return isOwn(tables(db)) ? readHolder(db) : undefined;
   } catch {
     return undefined;
   }

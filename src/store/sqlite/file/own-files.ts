@@ -4,7 +4,7 @@ import { StoreError } from '../../../monitor/errors.ts';
 import { isSystemError } from '../errors.ts';
 
 /** Suffixes of the files that SQLite and the daemon keep beside a store. */
-const SUFFIXES = ['-wal', '-shm', '-journal', '.lock', '.lock-journal'];
+export const SUFFIXES = ['-wal', '-shm', '-journal', '.lock', '.lock-journal'];
 
 /**
  * Rejects a target that is the store at `path` or one of the files beside it, by name or by link.

@@ -1,16 +1,18 @@
 import { closeSync, openSync, readSync, type Stats } from 'node:fs';
-import { mkdir, open, readlink, realpath, stat } from 'node:fs/promises';
-import { basename, dirname, join, resolve } from 'node:path';
+import { lstat, mkdir, open, realpath, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { StoreError } from '../../../monitor/errors.ts';
 import { isSystemError } from '../errors.ts';
 import { APPLICATION_ID, assertNotNewer } from '../sql/migrate.ts';
 import { isOpenHere } from './open-files.ts';
+import { SUFFIXES } from './own-files.ts';
 
 const JOURNAL_MAGIC = 'd9d505f920a163d7';
 
 /**
- * Returns the real path of the store, which need not exist yet. Resolves every symlink, also a dangling one, so that every
- * path to a file leads to one lock. Creates missing directories, for the owner alone.
+ * Returns the real path of the store, which need not exist yet. Resolves symlinks, so that every path to a file leads to one
+ * lock. Creates missing directories, for the owner alone.
+ * @throws {StoreError} if the path is a link to nothing: whoever made it would choose where a file is created
  */
 export async function prepareRealPath(path: string): Promise<string> {
   try {
@@ -20,8 +22,11 @@ export async function prepareRealPath(path: string): Promise<string> {
   }
   await makeDirectory(dirname(path), path);
   const entry = join(await realpath(dirname(path)), basename(path));
-  const target = await linkTarget(entry);
-  return target === undefined ? entry : await prepareRealPath(resolve(dirname(entry), target));
+  if ((await statOf(entry, lstat)) === undefined) return entry;
+  throw new StoreError(
+    'other',
+    `${path} is a symbolic link to a file that does not exist: create that file, empty, or set store.path to its path`,
+  );
 }
 
 /**
@@ -51,15 +56,6 @@ async function tryDirectory(path: string): Promise<boolean> {
   }
 }
 
-async function linkTarget(path: string): Promise<string | undefined> {
-  try {
-    return await readlink(path);
-  } catch (error) {
-    if (isSystemError(error, 'ENOENT')) return undefined;
-    throw error;
-  }
-}
-
 /** Creates an empty file that only its owner may read. Does not open or change an existing file. */
 export async function createPrivately(path: string): Promise<void> {
   try {
@@ -74,9 +70,9 @@ export async function fileSize(path: string): Promise<number> {
   return (await statOf(path))?.size ?? 0;
 }
 
-async function statOf(path: string): Promise<Stats | undefined> {
+async function statOf(path: string, read = stat): Promise<Stats | undefined> {
   try {
-    return await stat(path);
+    return await read(path);
   } catch (error) {
     if (isSystemError(error, 'ENOENT')) return undefined;
     throw error;
@@ -92,6 +88,7 @@ export async function inspectStoreFile(path: string): Promise<'absent' | 'store'
   if (path !== path.trim()) {
     throw new StoreError('other', `the store's path begins or ends in white space: "${path}"`);
   }
+  await assertFilesBeside(path);
   const stats = await statOf(path);
   if (stats === undefined) return 'absent';
   if (!stats.isFile()) throw foreign(path, 'is not a file');
@@ -117,6 +114,22 @@ export async function inspectStoreFile(path: string): Promise<'absent' | 'store'
   const schemaChanges = header.readUInt32BE(40);
   if (applicationId === 0 && schemaChanges === 0 && walSize === 0) return 'absent';
   throw foreign(path, 'is the database of another program');
+}
+
+/**
+ * Rejects links and devices in the place of the files that SQLite and the daemon write beside a store: they would write to
+ * what is behind them. A lock file with content may have several names, as snapshots by hard links make them: it is recognised.
+ */
+async function assertFilesBeside(store: string): Promise<void> {
+  for (const suffix of SUFFIXES) {
+    const path = store + suffix;
+    const stats = await statOf(path, lstat);
+    if (stats === undefined) continue;
+    if (stats.isSymbolicLink()) throw foreign(path, 'is a symbolic link');
+    if (!stats.isFile()) throw foreign(path, 'is not a file');
+    const isNewLock = suffix === '.lock' && stats.size === 0;
+    if (isNewLock && stats.nlink > 1) throw foreign(path, 'has several names (hard links)');
+  }
 }
 
 /**
@@ -156,7 +169,12 @@ function readHeader(path: string): Buffer | undefined {
   }
 }
 
-function foreign(path: string, what: string, reason: 'corrupt' | 'other' = 'other'): StoreError {
+/** An error about a file that is not what evalwatch makes. */
+export function foreign(
+  path: string,
+  what: string,
+  reason: 'corrupt' | 'other' = 'other',
+): StoreError {
   return new StoreError(
     reason,
     `${path} ${what}; it was left as it is: move it away, or set store.path to another file`,

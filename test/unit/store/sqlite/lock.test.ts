@@ -1,10 +1,9 @@
-import { copyFile, link, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { link, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
-import { openContents } from '../../../../src/store/sqlite/contents.ts';
 import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
 import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
@@ -85,6 +84,7 @@ describe('the lock of a store', () => {
     ['a path with ..', 'real/../real/store.db'],
   ])('also applies to a store opened through %s', async (_name, path) => {
     await mkdir(at('real'));
+    await writeFile(at('real', 'store.db'), '');
     await symlink('real/store.db', at('link.db'));
     await symlink('link.db', at('again.db'));
     await symlink('real', at('folder'));
@@ -94,50 +94,6 @@ describe('the lock of a store', () => {
     const again = await open(at(path));
     await expect(open(at('link.db'))).rejects.toMatchObject({ reason: 'busy' });
     await again.close();
-  });
-
-  it.each([
-    ['in the same directory', 'twin.db'],
-    ['in another directory', 'other/twin.db'],
-  ])('also applies to a hard link %s', async (_where, name) => {
-    await mkdir(at('other'));
-    await (await open(at('store.db'))).close();
-    await using child = await holder(at('store.db'));
-    await link(at('store.db'), at(name));
-    await expect(open(at(name))).rejects.toMatchObject({
-      name: 'StoreError',
-      reason: 'busy',
-      message: expect.stringContaining(`${at(name)} is one of 2 names (hard links) of a file`),
-    });
-    await expect(openContents(at(name))).rejects.toMatchObject({ reason: 'busy' });
-    // A holder of the other name blocks the first name too.
-    await child.kill();
-    await using twin = await holder(at(name));
-    await expect(open(at('store.db'))).rejects.toMatchObject({ reason: 'busy' });
-    await twin.kill();
-  });
-
-  it('does not reject a store with two hard links that is not open elsewhere', async () => {
-    await (await open(at('store.db'))).close();
-    await link(at('store.db'), at('snapshot.db'));
-    const store = await open(at('store.db'));
-    await store.configureProjects(['p'], 1);
-    expect(await store.projects()).toEqual(['p']);
-    await store.close();
-  });
-
-  it('does not hide that a store with two hard links is damaged', async () => {
-    await (await open(at('store.db'))).close();
-    await copyFile(at('store.db'), at('damaged.db'));
-    const db = new Database(at('damaged.db'));
-    db.unsafeMode();
-    db.exec("PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = 'nonsense'");
-    db.close();
-    await link(at('damaged.db'), at('twin.db'));
-    await expect(open(at('twin.db'))).rejects.toMatchObject({
-      reason: 'corrupt',
-      message: expect.stringContaining('restore a backup'),
-    });
   });
 
   it('is neither needed nor broken by a reader', async () => {
@@ -174,5 +130,63 @@ describe('the lock of a store', () => {
       reason: 'corrupt',
       message: expect.stringContaining('store.db.lock is damaged: delete it'),
     });
+  });
+
+  const OTHER_PROGRAM = 'CREATE TABLE t (a); INSERT INTO t VALUES (1);';
+  const OWN = 'CREATE TABLE holder (host TEXT NOT NULL, pid INTEGER NOT NULL) STRICT;';
+
+  it.each([
+    ['the database of another program', OTHER_PROGRAM],
+    ['an own table beside another one', OWN + OTHER_PROGRAM],
+    [
+      'an own table with a trigger',
+      `${OWN} CREATE TRIGGER run AFTER INSERT ON holder BEGIN DELETE FROM holder; END`,
+    ],
+  ])('rejects %s in the place of the lock file and leaves it unchanged', async (_name, sql) => {
+    const db = new Database(at('store.db.lock'));
+    db.exec(sql);
+    db.close();
+    const before = await readFile(at('store.db.lock'));
+
+    await expect(open(at('store.db'))).rejects.toMatchObject({
+      name: 'StoreError',
+      message: expect.stringContaining('store.db.lock is the database of another program'),
+    });
+
+    expect(await readFile(at('store.db.lock'))).toEqual(before);
+  });
+
+  it.each(['.lock', '-wal', '-journal'])(
+    'rejects a link in the place of the %s file and writes nothing through it',
+    async (suffix) => {
+      await (await open(at('store.db'))).close();
+      await rm(at('store.db.lock'));
+      await writeFile(at('victim'), '');
+      await symlink('victim', at(`store.db${suffix}`));
+
+      await expect(open(at('store.db'))).rejects.toMatchObject({
+        name: 'StoreError',
+        message: expect.stringContaining(`store.db${suffix} is a symbolic link`),
+      });
+
+      expect(await readFile(at('victim'), 'utf8')).toBe('');
+    },
+  );
+
+  it('rejects an empty lock file that is also the file of another program', async () => {
+    await writeFile(at('victim'), '');
+    await link(at('victim'), at('store.db.lock'));
+    await expect(open(at('store.db'))).rejects.toThrow('has several names (hard links)');
+    expect(await readFile(at('victim'), 'utf8')).toBe('');
+  });
+
+  it('accepts a lock file that a snapshot by hard links has given another name', async () => {
+    await (await open(at('store.db'))).close();
+    await link(at('store.db'), at('snapshot.db'));
+    await link(at('store.db.lock'), at('snapshot.db.lock'));
+    const store = await open(at('store.db'));
+    await store.configureProjects(['p'], 1);
+    expect(await store.projects()).toEqual(['p']);
+    await store.close();
   });
 });

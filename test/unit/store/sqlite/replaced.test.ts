@@ -30,6 +30,7 @@ const at = (...names: string[]) => join(directory.path, ...names);
 
 async function openLinked() {
   await mkdir(at('data'));
+  await writeFile(at('data', 'store.db'), '');
   await symlink(at('data', 'store.db'), at('link.db'));
   const events = eventLog();
   let compareFiles = () => {};
@@ -128,7 +129,7 @@ describe('a store whose files are moved or replaced', () => {
     await rename(at('data'), at('elsewhere'));
     await mkdir(at('data'));
     const next = await openStoreInProcess({
-      path: at('link.db'),
+      path: at('data', 'store.db'),
       clock: systemClock,
       emit: () => {},
     });
