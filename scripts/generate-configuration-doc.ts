@@ -88,7 +88,7 @@ projects:
   - id: checkout-bot
 \`\`\`
 
-\`evalwatch check\` validates a file and prints when each project is polled next; with \`--connect\` it also tries each project once at the service. Editors can use [config/evalwatch.schema.json](../config/evalwatch.schema.json).
+\`evalwatch check\` validates a file and prints the schedule and the limits of each project, with \`--verbose\` also when it is polled next; with \`--connect\` it also tries each project once at the service. Editors can use [config/evalwatch.schema.json](../config/evalwatch.schema.json).
 
 - **Required** are \`service.base_url\`, at least one project, and one source of the API key for each project: \`api_key_file\` or \`api_key_env\`, in the project or in \`service\`, and not both in one place.
 - **Errors**: an unknown key, a wrong type, a duplicate project and a bad cron expression are errors. All errors are reported at once, with \`file:line:column\`.

@@ -39,8 +39,8 @@ describe('a file of another user', UNHURRIED, () => {
       'and let the user enter the directories above it';
 
     expect(await check('--config', place.config)).toEqual({
-      code: 0,
-      stderr: expect.stringContaining(`warning: project "alpha": ${message}\n`),
+      code: 1,
+      stderr: expect.stringContaining(`error: project "alpha": ${message}\n`) as string,
     });
     expect(await check('--connect', '--config', place.config)).toEqual({
       code: 1,

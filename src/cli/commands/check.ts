@@ -3,34 +3,39 @@ import { ConfigError } from '../../config/config-error.ts';
 import type { ConfiguredLimit } from '../../domain/expectation.ts';
 import { DEFAULT_LIMIT_MS } from '../../domain/learned-limit.ts';
 import { PROMPT_STATUSES, type UnfinishedStatus } from '../../domain/status.ts';
+import { visible } from '../../domain/visible.ts';
 import type { ApiError, PollFailureReason } from '../../monitor/errors.ts';
 import type { Action, Context, Register } from '../command.ts';
-import { loadConfiguration } from '../configuration.ts';
+import { describeFile, loadConfiguration } from '../configuration.ts';
+import { commandName } from '../../config/environment.ts';
 import { quoteId } from '../../config/redaction.ts';
 import type { Connection } from '../connections.ts';
-import { addressWarnings, heartbeatWarnings } from '../address-warnings.ts';
-import { keyWarnings } from '../key-warnings.ts';
+import { addressWarnings } from '../address-warnings.ts';
+import { keyFindings } from '../key-warnings.ts';
 import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
 import { limitWarnings } from '../limit-warnings.ts';
 import { planProjects, type PlannedProject } from '../plan.ts';
 import { rateWarnings } from '../rate-warnings.ts';
-import { storeWarnings } from '../store-warnings.ts';
+import { heartbeatFindings, storeFindings } from '../secret-findings.ts';
 import { jsonLines, tableLines, type Column } from '../output/table.ts';
 import { toJsonLine } from '../output/json.ts';
 import { formatDuration, formatZonedTime } from '../output/text.ts';
 
 interface CheckOptions extends ConfigOption, JsonOption {
   readonly connect?: true;
+  readonly verbose?: true;
 }
 
 const HELP = `
 Opens no store, and sends no request without --connect. With it, requests the prompts of each project
 once and prints how many there are by status, how large the listing is and how long it took; exits 1
 if one cannot be listed. Limits are printed as configured. \`auto\` is learned from the
-project's own prompts. Until enough are known, the time in parentheses applies. Warns if an API key
-or the address of the database or of the heartbeat is missing or unusable, if base_url ends in /v2,
-if a limit is shorter than the time between two polls, and if the schedules need more requests than
-max_requests_per_second allows. If the configuration is invalid, prints every error and exits 2.
+project's own prompts. Until enough are known, the time in parentheses applies. Warns if a variable
+with an API key or with the address of the database or of the heartbeat is not set, if base_url ends
+in /v2 or is an example, if a limit is shorter than the time between two polls, and if the schedules
+need more requests than max_requests_per_second allows. Exits 1 if a file with an API key or with such
+an address is missing, or if the key or the address is unusable. If the configuration is invalid,
+prints every error and exits 2.
 
 Examples:
   evalwatch check --config config/evalwatch.yaml
@@ -41,41 +46,59 @@ export const registerCheck: Register = (program, withContext) => {
   program
     .command('check')
     .description(
-      'Validate the configuration and print the next polls and expectations of each project',
+      'Validate the configuration and print the schedule and expectations of each project',
     )
     .addOption(configOption())
     .option('--connect', 'also list the prompts of each project once at the service')
+    .option('--verbose', 'also print the next five runs of each schedule')
     .addOption(jsonOption())
     .addHelpText('after', HELP)
     .action(withContext(check));
 };
 
 const check: Action<CheckOptions> = async (options, context) => {
-  const config = await loadAll(options.config, context).catch(async (error: unknown) => {
+  const { stdout } = context;
+  const file = options.config;
+  const config = await loadAll(file, context).catch(async (error: unknown) => {
     if (!(options.json && error instanceof ConfigError)) throw error;
-    await context.stdout.write(`${toJsonLine({ errors: error.faults })}\n`);
+    await stdout.write(`${toJsonLine({ errors: error.faults })}\n`);
     return undefined;
   });
   if (config === undefined) return 2;
+  if (!options.json)
+    await stdout.write(`Configuration: ${visible(describeFile(file, context))}\n\n`);
   const planned = await planProjects(config.projects, context.clock.now());
   const connections = options.connect ? await connect(config, context) : undefined;
   await (options.json
     ? printJson(planned, connections, context)
-    : printTables(planned, connections, context));
+    : printTables(planned, connections, options, context));
+  const secrets = [
+    // With --connect, each project says that its key cannot be used.
+    ...(await keyFindings(config.projects)).filter(({ isError }) => !(isError && connections)),
+    ...(await storeFindings(config.store)),
+    ...(await heartbeatFindings(config.heartbeat)),
+  ];
   const warnings = [
     ...addressWarnings(config.service.baseUrl),
-    ...(await keyWarnings(config.projects)),
-    ...(await storeWarnings(config.store)),
-    ...(await heartbeatWarnings(config.heartbeat)),
+    ...secrets.flatMap(({ message, isError }) => (isError ? [] : [message])),
     ...limitWarnings(planned, context.clock.now()),
     ...rateWarnings(planned, config.service.maxRequestsPerSecond, context.clock.now()),
   ];
   for (const warning of warnings) context.warn(`warning: ${warning}`);
-  const faults = connections?.flatMap(({ project, failure }) =>
-    failure === undefined ? [] : [`project ${quoteId(project)} ${explain(failure)}`],
-  );
-  for (const fault of faults ?? []) context.warn(`error: ${fault}`);
-  return faults === undefined || faults.length === 0 ? 0 : 1;
+  const faults = [
+    ...secrets.flatMap(({ message, isError }) => (isError ? [message] : [])),
+    ...(connections ?? []).flatMap(({ project, failure }) =>
+      failure === undefined ? [] : [`project ${quoteId(project)} ${explain(failure)}`],
+    ),
+  ];
+  for (const fault of faults) context.warn(`error: ${fault}`);
+  if (faults.length > 0) return 1;
+  if (!options.json) {
+    const named = file === undefined ? '' : ` --config ${quoteWord(file)}`;
+    const start = visible(`${commandName(context.env)} run${named} --watch-config`);
+    await stdout.write(`\nOK. This command starts the daemon: ${start}\n`);
+  }
+  return 0;
 };
 
 /** Says why a project cannot be listed: what was requested, what the service answered, and what to do. */
@@ -142,13 +165,16 @@ function printJson(
 interface Line {
   /** Set in the first line of each project. */
   readonly project?: ProjectConfig;
-  readonly nextRun: string;
+  readonly nextRun?: string;
 }
 
-const COLUMNS: readonly Column<Line>[] = [
+const SCHEDULE_COLUMNS: readonly Column<Line>[] = [
   { name: 'project', cell: ({ project }) => project?.id ?? '', isTruncatable: true },
   { name: 'schedule', cell: ({ project }) => project?.schedule ?? '' },
   { name: 'timezone', cell: ({ project }) => project?.timezone ?? '' },
+];
+const VERBOSE_COLUMNS: readonly Column<Line>[] = [
+  ...SCHEDULE_COLUMNS,
   { name: 'next_runs', cell: ({ nextRun }) => nextRun },
 ];
 
@@ -225,18 +251,27 @@ function limitText(limit: ConfiguredLimit): string {
   return typeof limit === 'number' ? formatDuration(limit) : limit;
 }
 
+/** Returns a word as a POSIX shell reads it. */
+function quoteWord(word: string): string {
+  return /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
 async function printTables(
   planned: readonly PlannedProject[],
   connections: readonly Connection[] | undefined,
+  { verbose }: CheckOptions,
   { stdout }: Context,
 ): Promise<void> {
-  const lines = planned.flatMap(({ project, nextRuns }) =>
-    nextRuns.map((at, index): Line => {
-      const nextRun = formatZonedTime(at, project.timezone);
-      return index === 0 ? { project, nextRun } : { nextRun };
-    }),
+  const lines = planned.flatMap(({ project, nextRuns }): readonly Line[] =>
+    verbose
+      ? nextRuns.map((at, index) => {
+          const nextRun = formatZonedTime(at, project.timezone);
+          return index === 0 ? { project, nextRun } : { nextRun };
+        })
+      : [{ project }],
   );
-  await stdout.writeLines(tableLines(lines, COLUMNS, stdout));
+  const columns = verbose ? VERBOSE_COLUMNS : SCHEDULE_COLUMNS;
+  await stdout.writeLines(tableLines(lines, columns, stdout));
   await stdout.write('\n');
   await stdout.writeLines(tableLines(planned, EXPECTATION_COLUMNS, stdout));
   if (connections === undefined) return;

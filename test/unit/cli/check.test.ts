@@ -1,4 +1,4 @@
-import { readdirSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startSimulator } from '../../../src/simulator/server.ts';
@@ -7,15 +7,16 @@ import { commandLine, evalwatch } from '../../support/command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 
 describe('check', () => {
-  it('prints the next 5 runs of each project in its time zone', async () => {
+  it('prints the next 5 runs of each project in its time zone with --verbose', async () => {
     const config = writeConfiguration(temporaryDirectory(), [
       { id: 'nightly', schedule: '0 3 * * *', timezone: 'Asia/Kolkata' },
       { id: 'often', schedule: '*/10 * * * * *' },
     ]);
-    const { code, stdout, stderr } = await commandLine(['check', '--config', config]);
+    const args = ['check', '--config', config];
+    const { code, stdout, stderr } = await commandLine([...args, '--verbose']);
     expect(code).toBe(0);
     expect(stderr).toMatch(/^(?:warning: the limit for \w+ is shorter .*"nightly".*\n){2}$/);
-    const lines = stdout.trimEnd().split('\n');
+    const lines = stdout.trimEnd().split('\n').slice(2, -2);
     expect(lines).toHaveLength(15);
     expect(lines[0]).toMatch(/^project +schedule +timezone +next_runs$/);
     expect(lines[1]).toMatch(
@@ -24,6 +25,30 @@ describe('check', () => {
     expect(lines[2]).toMatch(/^ +\d{4}-\d\d-\d\dT03:00:00\+05:30$/);
     expect(lines[6]).toMatch(/^often +\*\/10 \* \* \* \* \* +UTC +\S+:\d0\+00:00$/);
     expect(lines[11]).toBe('');
+    const { stdout: short } = await commandLine(args);
+    expect(short).not.toMatch(/next_runs|T03:00:00/);
+  });
+
+  it('names its file first, and at the end the command that starts the daemon', async () => {
+    const directory = join(temporaryDirectory(), "it's");
+    mkdirSync(directory);
+    const config = writeConfiguration(directory, [{ id: 'a' }]);
+    vi.stubEnv('EVALWATCH_CONFIG', config);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    const [named, standing] = [
+      await commandLine(['check', '--config', config]),
+      await commandLine(['check']),
+    ];
+    const quoted = config.replace("'", `'\\''`);
+    for (const [{ stdout }, how, option] of [
+      [named, '', ` --config '${quoted}'`],
+      [standing, ' (EVALWATCH_CONFIG)', ''],
+    ] as const) {
+      const lines = stdout.trimEnd().split('\n');
+      expect(lines[0]).toBe(`Configuration: ${config}${how}`);
+      const start = `evalwatch run${option} --watch-config`;
+      expect(lines.at(-1)).toBe(`OK. This command starts the daemon: ${start}`);
+    }
   });
 
   it('prints the team and the configured expectations of each project', async () => {
@@ -34,7 +59,7 @@ describe('check', () => {
     const more: object = { expect: { max_pending: 'off', max_failure_ratio: 'off' } };
     const config = writeConfiguration(temporaryDirectory(), projects, more);
     const { stdout } = await commandLine(['check', '--config', config]);
-    const table = stdout.trimEnd().split('\n').slice(-3);
+    const table = stdout.trimEnd().split('\n').slice(-5, -2);
     expect(table.map((line) => line.split(/ {2,}/))).toEqual([
       ['project', 'team', 'max_pending', 'max_running', 'max_failure_ratio'],
       ['plain', '-', 'off', 'auto (4h at first)', 'off'],
@@ -108,11 +133,17 @@ describe('check', () => {
     const standing = await evalwatch(['check'], { cwd: directory });
     expect([named.code, relative.code, standing.code]).toEqual([0, 0, 2]);
     expect(standing.stderr).toContain(join(directory, 'config/evalwatch.yaml'));
+    mkdirSync(join(directory, 'config'));
+    writeConfiguration(join(directory, 'config'), [{ id: 'a' }]);
+    const found = await evalwatch(['check'], { cwd: directory });
+    expect(found.stdout).toMatch(
+      /^Configuration: .*\/config\/evalwatch\.yaml \(neither --config nor EVALWATCH_CONFIG /,
+    );
   });
 });
 
 describe('check of a valid configuration', () => {
-  async function warnings(
+  async function findings(
     projects: readonly object[],
     more?: object,
     env: Readonly<Record<string, string | undefined>> = {},
@@ -125,56 +156,56 @@ describe('check of a valid configuration', () => {
     for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
     onTestFinished(() => void vi.unstubAllEnvs());
     const { code, stdout, stderr } = await commandLine(['check', '--config', config, '--json']);
-    expect(code).toBe(0);
+    expect(code).toBe(/^error: /m.test(stderr) ? 1 : 0);
     expect(JSON.parse(stdout)).toHaveLength(projects.length);
     return stderr;
   }
 
   it.each([
-    ['a key file that is missing', { api_key_file: 'missing' }, /^warning: project "a": .*missing/],
-    ['an empty key file', { api_key_file: 'empty' }, /^warning: project "a": .*empty/],
+    ['a key file that is missing', { api_key_file: 'missing' }, /^error: project "a": .*missing/],
+    ['an empty key file', { api_key_file: 'empty' }, /^error: project "a": .*empty/],
     [
       'a variable that is not set',
       { api_key_env: 'THE_KEY' },
       /^warning: project "a": .*THE_KEY.* not set/m,
     ],
-    ['an unusable key', { api_key_file: 'tiny' }, /^warning: project "a": .*fewer than 8/],
+    ['an unusable key', { api_key_file: 'tiny' }, /^error: project "a": .*fewer than 8/],
     ['a short key', { api_key_file: 'short' }, /^warning: project "a": .*fewer than 16/],
-  ])('warns about %s and exits 0', async (_, key, warning) => {
-    const stderr = await warnings([{ id: 'a', ...key }]);
-    expect(stderr).toMatch(warning);
+  ])('reports %s, and exits 1 after an error', async (_, key, finding) => {
+    const stderr = await findings([{ id: 'a', ...key }]);
+    expect(stderr).toMatch(finding);
     expect(stderr).not.toMatch(/secret-of|tiny-7c/);
   });
 
   it('warns about a base_url that ends in the version that evalwatch adds', async () => {
     const service = { base_url: 'https://evaluation.example.com/v2/' };
-    expect(await warnings([{ id: 'a' }], { service })).toMatch(
+    expect(await findings([{ id: 'a' }], { service })).toMatch(
       /^warning: service\.base_url ends in \/v2.* https:\/\/evaluation\.example\.com\/v2\/v2\/projects\/…; remove /,
     );
   });
 
-  it('warns once about a missing key that several projects use', async () => {
-    const stderr = await warnings([{ id: 'a' }, { id: 'b' }, { id: 'c' }], {
+  it('reports once a missing key that several projects use', async () => {
+    const stderr = await findings([{ id: 'a' }, { id: 'b' }, { id: 'c' }], {
       service: { api_key_file: 'missing' },
     });
-    expect(stderr).toMatch(/^warning: project "a" and 2 more: [^\n]+\n$/);
+    expect(stderr).toMatch(/^error: project "a" and 2 more: [^\n]+\n$/);
   });
 
   it('prints no variable name that could be the key itself', async () => {
-    const stderr = await warnings([{ id: 'a', api_key_env: 'sk_live_abcdef' }]);
+    const stderr = await findings([{ id: 'a', api_key_env: 'sk_live_abcdef' }]);
     expect(stderr).toMatch(/^warning: project "a": the environment variable .* is not set/);
     expect(stderr).not.toContain('sk_live');
   });
 
   it('does not warn about a key of 16 characters in a variable', async () => {
     const env = { THE_KEY: 'x'.repeat(16) };
-    expect(await warnings([{ id: 'a', api_key_env: 'THE_KEY' }], {}, env)).toBe('');
+    expect(await findings([{ id: 'a', api_key_env: 'THE_KEY' }], {}, env)).toBe('');
   });
 
   it.each([
     [
       'mysql://eva:5ecret@db',
-      /^warning: store\.postgres_url_env: environment variable DATABASE_URL: the address must start with postgres:\/\/ or /,
+      /^error: store\.postgres_url_env: environment variable DATABASE_URL: the address must start with postgres:\/\/ or /,
     ],
     [
       'postgres://eva:5ecret@db/evalwatch?tls=yes',
@@ -182,10 +213,10 @@ describe('check of a valid configuration', () => {
     ],
     ['postgres://eva:5ecret/@db/evalwatch', /percent-encode .* in names and passwords$/m],
   ])(
-    'warns about an invalid database URL without printing any part of it: %s',
+    'reports an invalid database URL without printing any part of it: %s',
     async (url, warning) => {
       const store = { postgres_url_env: 'DATABASE_URL' };
-      const stderr = await warnings([{ id: 'a' }], { store }, { DATABASE_URL: url });
+      const stderr = await findings([{ id: 'a' }], { store }, { DATABASE_URL: url });
       expect(stderr).toMatch(warning);
       expect(stderr).not.toMatch(/5ecret|eva:|@db/);
     },
@@ -194,7 +225,7 @@ describe('check of a valid configuration', () => {
   it('does not warn about a valid database URL', async () => {
     const store = { postgres_url_env: 'DATABASE_URL' };
     const env = { DATABASE_URL: 'postgres://eva:5ecret@one,two:5433/evalwatch' };
-    expect(await warnings([{ id: 'a' }], { store }, env)).toBe('');
+    expect(await findings([{ id: 'a' }], { store }, env)).toBe('');
   });
 
   it.each([
@@ -203,7 +234,7 @@ describe('check of a valid configuration', () => {
     ['https://hc-ping.com/5ecret', /^$/],
   ])('checks the heartbeat URL without printing any part of it: %s', async (url, warning) => {
     const heartbeat = { url_env: 'HEARTBEAT' };
-    const stderr = await warnings([{ id: 'a' }], { heartbeat }, { HEARTBEAT: url });
+    const stderr = await findings([{ id: 'a' }], { heartbeat }, { HEARTBEAT: url });
     expect(stderr).toMatch(warning);
     expect(stderr).not.toMatch(/5ecret|hc-ping/);
   });
@@ -213,7 +244,7 @@ describe('check of a valid configuration', () => {
       id: `project-${index}`,
       schedule: '*/10 * * * * *',
     }));
-    expect(await warnings(projects)).toMatch(
+    expect(await findings(projects)).toMatch(
       /^warning: the schedules need 12 requests per second .* max_requests_per_second allows 10: /,
     );
   });

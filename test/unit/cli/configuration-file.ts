@@ -19,7 +19,7 @@ export function writeConfiguration(
   const file = join(directory, 'evalwatch.yaml');
   const { service, ...others } = more;
   const content = {
-    service: { base_url: 'https://evaluation.example.com', api_key_file: 'key', ...service },
+    service: { base_url: 'https://evaluation.example.org', api_key_file: 'key', ...service },
     projects,
     store: { path: 'evalwatch.db' },
     ...others,

@@ -628,10 +628,14 @@ describe('a command that reads the store', () => {
     });
   });
 
-  it('exits 1 and creates no store if none exists', async () => {
+  it('exits 1, creates no store and names the configuration if no store exists', async () => {
     const { code, stdout, stderr } = await run('status');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toMatch(/^error: [^\n]*evalwatch\.db[^\n]*\n$/);
+    expect(stderr).toMatch(/^error: there is no store at [^\n]*evalwatch\.db: [^\n]*\n$/);
+    expect(stderr).toContain(`The path is from ${config}; `);
+    vi.stubEnv('EVALWATCH_STORE_PATH', database);
+    onTestFinished(() => void vi.unstubAllEnvs());
+    expect((await run('status')).stderr).toContain('The path is from EVALWATCH_STORE_PATH; ');
     expect(existsSync(database)).toBe(false);
   });
 
