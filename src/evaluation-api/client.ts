@@ -55,14 +55,23 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     rate: options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock),
     clock,
   });
-  const send = createSender({ ...service, version, dispatcher, gate, clock, emit, scrub });
+  const retryHolds = createRetryHolds(clock);
+  const send = createSender({
+    ...service,
+    version,
+    dispatcher,
+    gate,
+    retryHolds,
+    clock,
+    emit,
+    scrub,
+  });
   const request = createListingRequest({
     send,
     secrets,
     maxItems: service.maxItems,
     records,
   });
-  const retryHolds = createRetryHolds(clock);
   const failingProjects = createFailingProjects();
 
   async function keyFor(project: string): Promise<string> {
@@ -91,7 +100,6 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
       { previous, revalidate, allowDifference, isFailing, onRequest, signal },
     ) => {
       signal.waits.throwIfAborted();
-      retryHolds.throwIfHeld(project, kind);
       const path = `/v2/projects/${segmentOf(project)}/${kind}s/`;
       const endpoint = kind === 'prompt' ? 'list_prompts' : 'list_datasets';
       const running = failingProjects.beginListing(project);
@@ -126,9 +134,6 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
             emit({ type, project, endpoint, attempt: number, delayMs, reason, statusCode });
           },
         });
-      } catch (error) {
-        if (error instanceof ApiError) retryHolds.holdAfter(project, kind, error);
-        throw error;
       } finally {
         running.end();
       }

@@ -1,36 +1,36 @@
-import type { Kind } from '../../domain/status.ts';
 import { ApiError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 
-/** Waits that the service asked for, by listing (docs/specification.md#retry-after). A restart drops them. */
+/** Waits that the service asked for, by the key of the request (docs/specification.md#retry-after). A restart drops them. */
 export interface RetryHolds {
-  /** @throws {ApiError} with the reason of the held listing, until its wait is over */
-  throwIfHeld(project: string, kind: Kind): void;
-  /** Holds a listing whose final error has a `Retry-After`. */
-  holdAfter(project: string, kind: Kind, error: ApiError): void;
+  /** @throws {ApiError} with the reason of the answer that asked for the wait, until the wait is over */
+  throwIfHeld(key: string): void;
+  /** Holds the key if the answer has a `Retry-After`. */
+  holdAfter(key: string, error: ApiError): void;
 }
 
 export function createRetryHolds(clock: Pick<Clock, 'monotonic'>): RetryHolds {
   const holds = new Map<string, { readonly until: number; readonly error: ApiError }>();
 
-  function throwIfHeld(project: string, kind: Kind): void {
-    const hold = holds.get(`${kind} ${project}`);
+  function throwIfHeld(key: string): void {
+    const hold = holds.get(key);
     if (hold === undefined) return;
-    const retryAfterMs = hold.until - clock.monotonic();
-    if (retryAfterMs <= 0) return;
+    const leftMs = hold.until - clock.monotonic();
+    // A timer can end up to a millisecond early.
+    if (leftMs < 1) return;
     const { reason, details } = hold.error;
     throw new ApiError(reason, 'the service asked to wait; no request is sent until then', {
-      ...details,
-      retryAfterMs,
+      statusCode: details.statusCode,
+      detail: details.detail,
+      retryAfterMs: Math.ceil(leftMs),
     });
   }
 
-  function holdAfter(project: string, kind: Kind, error: ApiError): void {
+  function holdAfter(key: string, error: ApiError): void {
     const now = clock.monotonic();
-    for (const [listing, { until }] of holds) if (until <= now) holds.delete(listing);
-    const { retryAfterMs } = error.details;
-    if (retryAfterMs === undefined) return;
-    holds.set(`${kind} ${project}`, { until: now + retryAfterMs, error });
+    for (const [held, { until }] of holds) if (until <= now) holds.delete(held);
+    const until = now + (error.details.retryAfterMs ?? 0);
+    if (until > (holds.get(key)?.until ?? now)) holds.set(key, { until, error });
   }
 
   return { throwIfHeld, holdAfter };

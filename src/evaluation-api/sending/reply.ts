@@ -11,6 +11,9 @@ const MAX_LOCATION_LENGTH = 1024;
 const MAX_DETAIL_LENGTH = 2048;
 const MAX_ETAG_LENGTH = 1024;
 
+/** Status codes whose `Retry-After` is followed; some services answer 403 when a key has sent too many requests. */
+const MAY_ASK_TO_WAIT: ReadonlySet<number> = new Set([403, 429, 503]);
+
 export interface ReplyOptions {
   /** Whether an ETag was sent, so that the service may answer 304. */
   readonly conditional: boolean;
@@ -51,9 +54,15 @@ export function withRequest(
 }
 
 function refusal(head: ResponseHead, body: Exchange['body'], options: ReplyOptions): ApiError {
-  const reason = reasonOf(head.statusCode);
-  return new ApiError(reason, `the service answered ${head.statusCode}`, {
-    statusCode: head.statusCode,
+  const { statusCode, headers } = head;
+  const retryAfterMs = MAY_ASK_TO_WAIT.has(statusCode)
+    ? parseRetryAfter(headers['retry-after'], options.now)
+    : undefined;
+  const isLimited = statusCode === 403 && retryAfterMs !== undefined;
+  const reason = isLimited ? 'rate_limited' : reasonOf(statusCode);
+  return new ApiError(reason, `the service answered ${statusCode}`, {
+    statusCode,
+    retryAfterMs,
     ...furtherDetails(reason, head, body, options),
   });
 }
@@ -79,20 +88,15 @@ function reasonOf(statusCode: number): ApiFailureReason {
 
 function furtherDetails(
   reason: ApiFailureReason,
-  { statusCode, headers }: ResponseHead,
+  { headers }: ResponseHead,
   body: Exchange['body'],
-  { scrub, now }: ReplyOptions,
+  { scrub }: ReplyOptions,
 ): ApiErrorDetails {
   if (reason === 'redirect') {
     const [location] = [headers['location'] ?? []].flat();
     return { location: location && cleanText(location, MAX_LOCATION_LENGTH, scrub) };
   }
-  const detail = body instanceof ApiError ? undefined : wordsOf(body, scrub);
-  const mayAskToWait = statusCode === 429 || statusCode === 503;
-  return {
-    detail,
-    retryAfterMs: mayAskToWait ? parseRetryAfter(headers['retry-after'], now) : undefined,
-  };
+  return { detail: body instanceof ApiError ? undefined : wordsOf(body, scrub) };
 }
 
 /**

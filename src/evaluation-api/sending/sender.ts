@@ -8,6 +8,7 @@ import { ACCEPT_ENCODING } from './decompress.ts';
 import { requestFailure } from '../errors.ts';
 import { exchange, type ResponseHead } from './exchange.ts';
 import type { Gate, RequestClass } from '../fairness/gate.ts';
+import type { RetryHolds } from '../fairness/retry-holds.ts';
 import { readReply, withRequest } from './reply.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 import { cleanText } from '../text.ts';
@@ -23,6 +24,7 @@ export interface SenderOptions extends Pick<
   readonly version: string;
   readonly dispatcher: Dispatcher;
   readonly gate: Gate;
+  readonly retryHolds: RetryHolds;
   readonly clock: Clock;
   readonly emit: Observer;
   readonly scrub: Scrub;
@@ -46,14 +48,14 @@ export interface ApiRequest<T> {
 }
 
 /**
- * Sends one request: waits for the gate, sends, reads the answer and emits events. Rejects with the signal's reason when it
- * aborts.
+ * Sends one request: waits for the gate, sends, reads the answer and emits events. Fails at once while the service has asked
+ * to wait with this key. Rejects with the signal's reason when it aborts.
  * @throws {ApiError}
  */
 export type Sender = <T>(request: ApiRequest<T>) => Promise<T>;
 
 export function createSender(options: SenderOptions): Sender {
-  const { timeoutMs, dispatcher, gate, clock, emit, scrub } = options;
+  const { timeoutMs, dispatcher, gate, retryHolds, clock, emit, scrub } = options;
   const { origin, pathname } = new URL(options.baseUrl);
   const basePath = pathname === '/' ? '' : pathname;
   const usualHeaders = {
@@ -63,8 +65,11 @@ export function createSender(options: SenderOptions): Sender {
   };
 
   return async ({ endpoint, path, key, etag, classOf, signal, onStart, onPiece, interpret }) => {
+    retryHolds.throwIfHeld(key);
     const pass = await gate.enter(classOf, signal.waits);
     try {
+      // The answer to another request may have asked to wait meanwhile.
+      retryHolds.throwIfHeld(key);
       onStart?.();
       const answer = await exchange(dispatcher, {
         origin,
@@ -94,6 +99,7 @@ export function createSender(options: SenderOptions): Sender {
         if (error instanceof ApiError) {
           const url = cleanText(`${origin}${basePath}${path}`, MAX_URL_LENGTH, scrub);
           failure = withRequest(error, { url, head });
+          retryHolds.holdAfter(key, failure);
         }
         throw failure ?? error;
       } finally {

@@ -555,33 +555,78 @@ describe('Retry-After', () => {
 
   it.each([
     ['too long', 3, '30'],
-    ['received with the last attempt', 0, '5'],
+    ['received with the last attempt', 0, '15'],
   ])(
-    'that is %s fails the call and blocks only this listing until it has passed',
+    'that is %s fails the call, and every request with this key until it has passed',
     async (_, retries, header) => {
       const { url, requests } = await serve(
-        inTurn(answering(503, '', { 'retry-after': header }), answering(200, BODY)),
+        inTurn(answering(503, 'busy', { 'retry-after': header }), answering(200, BODY)),
       );
       let now = 0;
       const clock = { ...systemClock, now: () => 0, monotonic: () => now };
-      const { service, events } = connect({ baseUrl: url, retries, clock });
-      const list = () => service.list('p', 'prompt', listOptions());
-      await failureOf(list());
+      const key = (project: string) => ({ env: 'TEST_KEY', value: `${KEY} ${project[0]}` });
+      const { service, events } = connect({ baseUrl: url, retries, clock, key });
+      await failureOf(service.list('p', 'prompt', listOptions()));
       const retryAfterMs = Number(header) * 1000;
-      now = retryAfterMs - 1;
-      const { reason, details } = await failureOf(list());
-      expect(reason).toBe('server_error');
-      expect(details).toMatchObject({ statusCode: 503, retryAfterMs: 1 });
+      now = retryAfterMs - 10_001;
+      for (const call of [
+        service.list('p', 'prompt', listOptions()),
+        service.list('p2', 'dataset', listOptions()),
+        service.getErrorInfo('p3', 'p1', RUNNING),
+      ]) {
+        const { reason, details } = await failureOf(call);
+        expect(reason).toBe('server_error');
+        expect(details).toEqual({ statusCode: 503, detail: 'busy', retryAfterMs: 10_001 });
+      }
       expect(requests).toHaveLength(1);
       expect(ofType(events, 'api.retry_scheduled')).toEqual([]);
-      await service.list('p', 'dataset', listOptions());
       await service.list('q', 'prompt', listOptions());
-      expect(requests).toHaveLength(3);
       now = retryAfterMs;
-      await list();
-      expect(requests).toHaveLength(4);
+      await service.list('p2', 'prompt', listOptions());
+      expect(requests).toHaveLength(3);
     },
   );
+
+  it('holds a request that already waits for its turn', async () => {
+    const { url, requests } = await serve(answering(429, '', { 'retry-after': '60' }));
+    const { service } = connect({ baseUrl: url, maxConcurrency: 1 });
+    const calls = ['p', 'q'].map((id) => failureOf(service.list(id, 'prompt', listOptions())));
+    expect((await Promise.all(calls)).map(({ reason }) => reason)).toEqual([
+      'rate_limited',
+      'rate_limited',
+    ]);
+    expect(requests).toHaveLength(1);
+  });
+
+  it('is waited for within a call with this key once at most 10 s are left', async () => {
+    const { url, requests } = await serve(
+      inTurn(answering(429, '', { 'retry-after': '30' }), answering(200, BODY)),
+    );
+    let now = 0;
+    const sleeps: number[] = [];
+    const sleep = async (ms: number) => {
+      sleeps.push(ms);
+      now += ms;
+    };
+    const clock = { ...systemClock, monotonic: () => now, sleep };
+    const { service } = connect({ baseUrl: url, retries: 1, clock });
+    await failureOf(service.list('p', 'prompt', listOptions()));
+    now = 20_000;
+    await service.list('q', 'prompt', listOptions());
+    expect(sleeps).toEqual([10_000]);
+    expect(requests).toHaveLength(2);
+  });
+
+  it('of a 403 makes it a rate limit, for which the key is not read again', async () => {
+    const { url, requests } = await serve(answering(403, '', { 'retry-after': '60' }));
+    let reads = 0;
+    const key = () => ({ env: 'TEST_KEY', value: `${KEY} ${(reads += 1)}` });
+    const { service } = connect({ baseUrl: url, key });
+    const { reason, details } = await failureOf(service.list('p', 'prompt', listOptions()));
+    expect(reason).toBe('rate_limited');
+    expect(details).toMatchObject({ statusCode: 403, retryAfterMs: 60_000 });
+    expect([requests.length, reads]).toEqual([1, 1]);
+  });
 
   it.each([
     ['500', 500, '60'],

@@ -56,7 +56,9 @@ describe('a failing project', () => {
       if (projectOf(request.url) === 'well') response.end(BODY);
       else answering(503, '', { 'retry-after': '2' })(request, response);
     });
-    const { service, events } = connect({ baseUrl: url, maxConcurrency: 1, retries: 1 });
+    // A Retry-After holds every request with the same key.
+    const key = (project: string) => ({ env: 'TEST_KEY', value: `key of ${project}` });
+    const { service, events } = connect({ baseUrl: url, maxConcurrency: 1, retries: 1, key });
     const failing = failureOf(service.list('failing', 'prompt', listOptions()));
     await vi.waitFor(() => expect(events.at(-1)?.type).toBe('api.retry_scheduled'), PATIENCE);
     await service.list('well', 'prompt', listOptions());

@@ -93,7 +93,8 @@ export interface TestClient {
 
 export interface TestClientOptions extends Partial<ServiceSettings> {
   readonly baseUrl: string;
-  readonly key?: SecretSource | undefined;
+  /** The key of every project, or the keys by project. */
+  readonly key?: SecretSource | ((project: string) => SecretSource) | undefined;
   readonly clock?: Clock;
   readonly records?: RecordBudget;
 }
@@ -118,7 +119,7 @@ export function connect({
       proxyUrl: undefined,
       ...service,
     },
-    keyOf: () => key,
+    keyOf: (project) => (typeof key === 'function' ? key(project) : key),
     records,
     secrets: createSecrets(),
     clock,
