@@ -3,7 +3,7 @@ import type { Kind } from '../domain/status.ts';
 import type { Clock } from './ports/clock.ts';
 import type { ListingAnswer, ListingBasis, ListOptions } from './ports/service.ts';
 
-/** Longest time without a full answer in which a 304 is accepted (docs/specification.md#unchanged-listings). */
+/** Age of the last full answer up to which several 304 in a row are accepted (docs/specification.md#unchanged-listings). */
 const MAX_TRUST_MS = 60 * 60 * 1000;
 
 /** Summary of the last committed listing of one kind, kept to recognise it when it comes again. */
@@ -21,21 +21,23 @@ export interface ListingMemory {
   readonly missing: readonly string[];
   /** Monotonic time of the last full answer. */
   readonly fullAt: number;
+  /** Whether the last answer was full, not a 304. */
+  readonly isFull: boolean;
 }
 
 /** What is kept of the listings of one project. */
 export type ListingMemories = Map<Kind, ListingMemory>;
 
-/** Returns the options with which the next request uses the previous listing. `nextAt` is the time of the project's next poll, epoch ms. */
+/** Returns the options with which the next request uses the previous listing. */
 export function revalidationOf(
   memory: ListingMemory | undefined,
-  nextAt: number | undefined,
-  clock: Clock,
+  clock: Pick<Clock, 'monotonic'>,
 ): Pick<ListOptions, 'previous' | 'revalidate' | 'allowDifference'> {
-  const { basis, isEtagTrusted = false, isStored = false, fullAt = 0 } = memory ?? {};
-  const ageAtNextPoll =
-    nextAt === undefined ? Infinity : clock.monotonic() + (nextAt - clock.now()) - fullAt;
-  const mayUseEtag = isEtagTrusted && ageAtNextPoll <= MAX_TRUST_MS;
+  if (memory === undefined) {
+    return { previous: undefined, revalidate: 'bytes', allowDifference: false };
+  }
+  const { basis, isEtagTrusted, isStored, fullAt, isFull } = memory;
+  const mayUseEtag = isEtagTrusted && (isFull || clock.monotonic() - fullAt <= MAX_TRUST_MS);
   return {
     previous: basis,
     revalidate: mayUseEtag ? 'etag' : 'bytes',
@@ -71,12 +73,13 @@ function afterAnswer(
   missing: readonly string[],
   clock: Clock,
 ): ListingMemory | undefined {
-  const full = { isEtagTrusted: true, missing, fullAt: clock.monotonic() };
+  const full = { isEtagTrusted: true, missing, fullAt: clock.monotonic(), isFull: true };
   if (!answer.unchanged) {
     const { basis, complete, anomalies, size } = answer;
     return { basis, complete, anomalies, size, isStored: true, ...full };
   }
-  if (memory === undefined || !answer.full) return memory && { ...memory, missing };
+  if (memory === undefined) return undefined;
+  if (!answer.full) return { ...memory, missing, isFull: false };
   return { ...memory, basis: answer.basis, ...full };
 }
 

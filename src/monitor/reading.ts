@@ -80,7 +80,7 @@ export function createReadListings(options: ReadingOptions): ReadListings {
     const read = async (kind: Kind): Promise<Reading> => {
       try {
         const answer = await service.list(project.id, kind, {
-          ...revalidationOf(memory.get(kind), run.nextAt, clock),
+          ...revalidationOf(memory.get(kind), clock),
           isFailing,
           onRequest,
           signal: shutdown,

@@ -64,10 +64,10 @@ async function setUp() {
       },
     },
   });
-  const poll = (project: PolledProject = { id: 'p', datasets: false }, untilNext = 1000) => {
+  const poll = (project: PolledProject = { id: 'p', datasets: false }) => {
     clock.advance(1000);
     const now = clock.now();
-    return poller.poll(project, { dueAt: now - 50, nextAt: now + untilNext });
+    return poller.poll(project, { dueAt: now - 50, nextAt: now + 1000 });
   };
   return {
     clock,
@@ -260,17 +260,21 @@ describe('a failing store', () => {
 });
 
 describe('the ETag of the last listing', () => {
-  it('is used only if the next poll comes within an hour of the last full response', async () => {
-    const { service, poll } = given;
-    const usual = { id: 'p', datasets: false };
+  it.each([
+    ['an hour has passed since the last full answer', 25, ['etag', 'etag', 'bytes', 'etag']],
+    ['one 304, if polls are further apart than an hour', 120, ['etag', 'bytes', 'etag', 'bytes']],
+  ])('is used until %s', async (_, minutes, expected) => {
+    const { service, poll, clock } = given;
     service.shows(listingOf({}));
-    await poll(usual, 60 * MINUTE);
-    service.repeats();
-    await poll(usual, 59 * MINUTE);
-    await poll(usual, 60 * MINUTE);
-
+    await poll();
+    for (const revalidate of expected) {
+      clock.advance(minutes * MINUTE);
+      if (revalidate === 'etag') service.repeats();
+      else service.shows(listingOf({}));
+      await poll();
+    }
     const revalidated = service.asked.map(({ options }) => options.revalidate);
-    expect(revalidated).toEqual(['bytes', 'etag', 'bytes']);
+    expect(revalidated).toEqual(['bytes', ...expected]);
     expect(service.asked[1]?.options.previous).toEqual({ number: 1 });
   });
 
