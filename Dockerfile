@@ -57,6 +57,7 @@ COPY --from=build /sbom.cdx.json /usr/share/evalwatch/sbom.cdx.json
 COPY --from=dependencies /app/node_modules node_modules
 COPY --from=build /app/dist dist
 COPY package.json LICENSE ./
+COPY config/evalwatch.yaml config/
 COPY --from=dependencies --chown=node:node /data /data
 USER node
 VOLUME /data

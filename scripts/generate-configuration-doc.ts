@@ -78,7 +78,7 @@ await writeOrCheck(
 
 <!-- Made from the schema by npm run generate. -->
 
-evalwatch reads one YAML file. Copy [config/evalwatch.yaml](../config/evalwatch.yaml), which has every option with a comment, or start with the required ones:
+evalwatch reads one YAML file. \`evalwatch init\` writes [one](../config/evalwatch.yaml) that has every option with a comment; or start with the required ones:
 
 \`\`\`yaml
 service:

@@ -25,7 +25,7 @@ export async function fillPackageDirectory(directory: string): Promise<void> {
       filter: (source) => !UNUSED.test(source),
     });
   }
-  for (const file of ['README.md', 'LICENSE', 'CHANGELOG.md']) {
+  for (const file of ['README.md', 'LICENSE', 'CHANGELOG.md', 'config/evalwatch.yaml']) {
     await cp(join(root, file), join(directory, file));
   }
   const build = [join(root, 'scripts/build.ts'), join(directory, 'dist')];

@@ -44,6 +44,9 @@ report('installed without a registry');
 const evalwatch = async (...args: string[]) =>
   (await run(join(cwd, 'node_modules/.bin/evalwatch'), args, { cwd, env })).stdout;
 assert.equal(await evalwatch('--version'), `${version}\n`);
+await evalwatch('init', 'example.yaml');
+assert.match(await readFile(join(cwd, 'example.yaml'), 'utf8'), /^# Configuration of evalwatch/);
+report('writes a configuration');
 const world = new World({ now: () => Date.now() });
 const simulator = await startSimulator({ world, keys: KEY });
 cleanup.defer(() => simulator.close());

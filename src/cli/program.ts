@@ -8,6 +8,7 @@ import { registerCompletion } from './commands/completion.ts';
 import { registerDemo } from './commands/demo.ts';
 import { registerExport } from './commands/export.ts';
 import { registerFailures } from './commands/failures.ts';
+import { registerInit } from './commands/init.ts';
 import { registerMigrateStore } from './commands/migrate-store.ts';
 import { registerPoll } from './commands/poll.ts';
 import { registerRun } from './commands/run.ts';
@@ -18,6 +19,7 @@ import { registerTransitions } from './commands/transitions.ts';
 
 /** Functions that add the commands to the program, in the order of the help text. */
 const COMMANDS = [
+  registerInit,
   registerRun,
   registerCheck,
   registerPoll,

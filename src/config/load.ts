@@ -47,7 +47,7 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   return toConfig(parsed.data, { file, env, authorities: ca.text, sources });
 }
 
-const ADVICE = '; name one with --config, or start from a copy of config/evalwatch.yaml';
+const ADVICE = '; name one with --config or EVALWATCH_CONFIG, or write one with `evalwatch init`';
 
 /** Returns the file with an empty mapping in each section that is absent or empty. */
 function withSections(root: Tree): Tree {

@@ -19,7 +19,7 @@ import { rateWarnings } from '../rate-warnings.ts';
 import { heartbeatFindings, storeFindings } from '../secret-findings.ts';
 import { jsonLines, tableLines, type Column } from '../output/table.ts';
 import { toJsonLine } from '../output/json.ts';
-import { formatDuration, formatZonedTime } from '../output/text.ts';
+import { formatDuration, formatZonedTime, quoteWord } from '../output/text.ts';
 
 interface CheckOptions extends ConfigOption, JsonOption {
   readonly connect?: true;
@@ -249,11 +249,6 @@ function limitCell(status: UnfinishedStatus, { expect }: ProjectConfig): string 
 /** The limit as the configuration writes it. */
 function limitText(limit: ConfiguredLimit): string {
   return typeof limit === 'number' ? formatDuration(limit) : limit;
-}
-
-/** Returns a word as a POSIX shell reads it. */
-function quoteWord(word: string): string {
-  return /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }
 
 async function printTables(

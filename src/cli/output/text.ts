@@ -31,6 +31,11 @@ function characterWidth(character: string): number {
   return WIDE.test(character) ? 2 : 1;
 }
 
+/** Returns a word as a POSIX shell reads it. */
+export function quoteWord(word: string): string {
+  return /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
+
 /** Formats a time as ISO 8601 in UTC, in whole seconds. `ms` is epoch ms. */
 export function formatTime(ms: number): string {
   return `${isoTime(ms).slice(0, 19)}Z`;

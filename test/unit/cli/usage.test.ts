@@ -8,6 +8,7 @@ const manifest: { readonly version: string } = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 );
 const commands = [
+  'init',
   'run',
   'check',
   'poll',
@@ -23,7 +24,7 @@ const commands = [
   'demo',
   'completion',
 ];
-const WITHOUT_CONFIG = new Set(['store', 'simulate', 'demo', 'completion']);
+const WITHOUT_CONFIG = new Set(['init', 'store', 'simulate', 'demo', 'completion']);
 const WITHOUT_JSON = new Set([...WITHOUT_CONFIG, 'run', 'export', 'backup']);
 
 describe('help', () => {

@@ -486,7 +486,7 @@ describe('a ca_file', () => {
 });
 
 describe('an unreadable configuration file', () => {
-  const ADVICE = '; name one with --config, or start from a copy of config/evalwatch.yaml';
+  const ADVICE = '; name one with --config or EVALWATCH_CONFIG, or write one with `evalwatch init`';
 
   it.each([
     ['missing.yaml', `there is no such file${ADVICE}`],

@@ -31,7 +31,15 @@ it('the npm package has the shipped files only, and its commands run from node_m
   const manifest = readFileSync(join(installed, 'package.json'), 'utf8');
   expect(manifest).not.toMatch(/"(?:dev|optional)Dependencies"|"scripts"/);
   expect((await readdir(installed)).toSorted()).toEqual(
-    ['CHANGELOG.md', 'LICENSE', 'README.md', 'dist', 'node_modules', 'package.json'].toSorted(),
+    [
+      'CHANGELOG.md',
+      'LICENSE',
+      'README.md',
+      'config',
+      'dist',
+      'node_modules',
+      'package.json',
+    ].toSorted(),
   );
   for (const [path, { version: pinned }] of await shippedPackages()) {
     const text = readFileSync(join(installed, path, 'package.json'), 'utf8');
@@ -45,6 +53,8 @@ it('the npm package has the shipped files only, and its commands run from node_m
   const evalwatch = async (...args: string[]) =>
     (await run(join(installed, bin.evalwatch), args, { cwd, env })).stdout;
   expect(await evalwatch('--version')).toBe(`${version}\n`);
+  await evalwatch('init', 'example.yaml');
+  expect(readFileSync(join(cwd, 'example.yaml'), 'utf8')).toMatch(/^# Configuration of evalwatch/);
   await using service = await startAlpha();
   await writeFile(
     join(cwd, 'evalwatch.yaml'),

@@ -1,0 +1,45 @@
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
+import { commandName, configFile } from '../../config/environment.ts';
+import { visible } from '../../domain/visible.ts';
+import type { Action, Register } from '../command.ts';
+import { quoteWord } from '../output/text.ts';
+import { UsageError } from '../outcome.ts';
+
+const EXAMPLE = new URL('../../../config/evalwatch.yaml', import.meta.url);
+
+const HELP = `
+Replaces no file. Set service.base_url, the API key and your projects in it, and run check --connect.
+
+Examples:
+  evalwatch init
+  evalwatch init /etc/evalwatch/evalwatch.yaml`;
+
+export const registerInit: Register = (program, withContext) => {
+  program
+    .command('init')
+    .description('Write a configuration file with every option, its default and a comment')
+    .argument('[file]', 'file to write (default: $EVALWATCH_CONFIG, else config/evalwatch.yaml)')
+    .addHelpText('after', HELP)
+    .action((file: string | undefined) => withContext(init)(file));
+};
+
+const init: Action<string | undefined> = async (given, { stdout, env }) => {
+  const file = configFile(given, env);
+  // The schema for editors is not beside the new file.
+  const text = (await readFile(EXAMPLE, 'utf8')).replace(/^# yaml-language-server.*\n#\n/, '');
+  await mkdir(dirname(file), { recursive: true });
+  try {
+    await writeFile(file, text, { flag: 'wx' });
+  } catch (error) {
+    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+    throw new UsageError(`${file} already exists: name a file that does not`);
+  }
+  const named = given === undefined ? '' : ` --config ${quoteWord(given)}`;
+  await stdout.writeLines([
+    `${visible(file)} is written.`,
+    'Set service.base_url, the API key and your projects in it. Then try it:',
+    `  ${visible(`${commandName(env)} check --connect${named}`)}`,
+  ]);
+  return 0;
+};
