@@ -25,7 +25,7 @@ process.on('exit', () => {
 /**
  * Makes a file that only its owner may read, and that is complete from the moment it has its name: `write` fills a draft
  * beside it, which gets the name once it is on the disk. An existing file is replaced only with `replace`. An error leaves
- * nothing behind. After `process.exit` another process removes the draft.
+ * nothing behind, except that the directory of a complete file cannot be synced. After `process.exit` another process removes the draft.
  * @throws {StoreError} because `target` exists, is a directory or is a device
  * @throws whatever `write` throws, or an error with a system `code`
  */
@@ -41,17 +41,49 @@ export async function writeWhole(
   drafts.add(path);
   try {
     await write({ path, file });
-    await file.sync();
+    await file.sync().catch((error: unknown) => {
+      throw new StoreError('io', `${target} cannot be synced to the disk: ${String(error)}`, error);
+    });
+    await assertSame(path, file);
     if (!replace) reserve(target);
     renameSync(path, target);
   } catch (error) {
-    await rm(path, { force: true });
+    // A draft that cannot be removed must not hide why it is left.
+    await rm(path, { force: true }).catch(() => undefined);
     throw error;
   } finally {
     drafts.delete(path);
   }
-  await using directory = await open(dirname(resolve(target)), 'r');
-  await directory.sync();
+  await syncDirectory(target);
+}
+
+/** Rejects a draft whose name leads to another file now, which could be a link to any file. */
+async function assertSame(path: string, file: FileHandle): Promise<void> {
+  const [named, opened] = await Promise.all([
+    lstat(path, { bigint: true }),
+    file.stat({ bigint: true }),
+  ]);
+  if (named.dev === opened.dev && named.ino === opened.ino) return;
+  throw new StoreError(
+    'other',
+    `${path} was replaced by another program while it was written: choose a directory in which only you can write`,
+  );
+}
+
+/** What the system answers where a directory cannot be read (mode 1733) or synced (CIFS, FUSE): the file has its name anyway. */
+const CANNOT_SYNC = ['EACCES', 'EPERM', 'EINVAL', 'ENOTSUP', 'ENOSYS'];
+
+/** Makes the name of the file survive a loss of power, where the file system can promise that. */
+async function syncDirectory(target: string): Promise<void> {
+  const path = dirname(resolve(target));
+  try {
+    await using directory = await open(path, 'r');
+    await directory.sync();
+  } catch (error) {
+    if (CANNOT_SYNC.some((code) => isSystemError(error, code))) return;
+    const message = `${target} is complete, but the directory ${path} cannot be synced to the disk, so that a power cut may remove it: ${String(error)}`;
+    throw new StoreError('io', message, error);
+  }
 }
 
 /** A device such as /dev/null must stay one. */

@@ -1,6 +1,17 @@
 import { execFileSync } from 'node:child_process';
 import crypto from 'node:crypto';
-import { readdir, readFile, rename, stat, symlink, writeFile } from 'node:fs/promises';
+import {
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+  type FileHandle,
+} from 'node:fs/promises';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
@@ -14,7 +25,10 @@ beforeEach(async () => {
   directory = await temporaryDirectory();
   target = join(directory.path, 'file');
 });
-afterEach(() => directory[Symbol.asyncDispose]());
+afterEach(async () => {
+  vi.restoreAllMocks();
+  await directory[Symbol.asyncDispose]();
+});
 
 const PATIENCE = { timeout: 100_000, interval: 50 };
 const names = async () => (await readdir(directory.path)).toSorted();
@@ -109,6 +123,52 @@ describe('writeWhole', () => {
     process.kill(Number(child.pid), 'SIGTERM');
     expect(await child.lines.next()).toMatchObject({ done: true });
     await expect.poll(names, PATIENCE).toEqual(['file.pipe']);
+  });
+
+  /** Replaces `sync` of all files and directories. */
+  async function failToSync(code: string, what: 'isDirectory' | 'isFile') {
+    await using some = await open(directory.path, 'r');
+    const handles: Pick<FileHandle, 'sync'> = Object.getPrototypeOf(some);
+    vi.spyOn(handles, 'sync').mockImplementation(async function (this: FileHandle) {
+      if (!(await this.stat())[what]()) return;
+      throw Object.assign(new Error(`${code}: made up, fsync`), { code, syscall: 'fsync' });
+    });
+  }
+
+  it.each(['EINVAL', 'ENOTSUP'])(
+    'writes into a directory that cannot be synced (%s)',
+    async (code) => {
+      await failToSync(code, 'isDirectory');
+      await writeWhole(target, false, ({ file }) => file.appendFile('whole'));
+      expect(await readFile(target, 'utf8')).toBe('whole');
+    },
+  );
+
+  it('names the directory or the file whose sync fails', async () => {
+    const write = () => writeWhole(target, false, ({ file }) => file.appendFile('whole'));
+    await failToSync('EIO', 'isFile');
+    await expect(write()).rejects.toThrow(`${target} cannot be synced to the disk: Error: EIO`);
+    expect(await names()).toEqual([]);
+    vi.restoreAllMocks();
+    await failToSync('EIO', 'isDirectory');
+    await expect(write()).rejects.toThrow(
+      `${target} is complete, but the directory ${directory.path} cannot be synced`,
+    );
+    expect(await readFile(target, 'utf8')).toBe('whole');
+  });
+
+  it.each([
+    ['a link', (draft: string) => symlink('victim', draft)],
+    ['another file', (draft: string) => writeFile(draft, 'other')],
+    ['a directory', (draft: string) => mkdir(draft)],
+  ])('fails if its draft is replaced by %s meanwhile', async (_name, replaceDraft) => {
+    const written = writeWhole(target, false, async ({ path, file }) => {
+      await file.appendFile('ours');
+      await rm(path);
+      await replaceDraft(path);
+    });
+    await expect(written).rejects.toThrow('was replaced by another program while it was written');
+    expect(await names()).not.toContain('file');
   });
 
   it('rejects a target that is a pipe', async () => {
