@@ -23,11 +23,31 @@ const REASONS: ReadonlyMap<string, CodedReason> = new Map([
 const TEXTS: Readonly<Record<CodedReason, string>> = {
   full: 'no space is left for the store',
   io: 'the store cannot be read or written',
-  busy: 'the store is held by another program',
+  busy: 'the store is held by another program, or its file system has no file locks',
   corrupt:
     'the store is damaged; restore a backup, or move it away with its -wal and -shm files to start anew',
   other: 'the store failed',
 };
+
+/** Likely causes by SQLite's extended result code. Network drives, FUSE and read-only mounts lack what SQLite needs. */
+const CAUSES: readonly (readonly [codes: RegExp, cause: string])[] = [
+  [
+    /^SQLITE_(?:IOERR_\w*LOCK|PERM)$/,
+    'its file system seems to have no file locks; put it on a local disk',
+  ],
+  [
+    /^SQLITE_IOERR_SHMMAP$/,
+    'its file system seems to have no shared memory (mmap); put it on a local disk',
+  ],
+  [
+    /^SQLITE_READONLY(?!_DBMOVED)/,
+    'the file or its file system is read-only; let evalwatch write to it',
+  ],
+  [
+    /^SQLITE_CANTOPEN$/,
+    'its directory or file system may be read-only, and SQLite needs files beside it; let evalwatch write there',
+  ],
+];
 
 /**
  * Turns an error of SQLite or of the file system about the store at `path` into a {@link StoreError} (docs/metrics.md#store).
@@ -38,7 +58,9 @@ export function toStoreError(error: unknown, path: string): StoreError {
   if (isBug(error)) throw error;
   const reason = reasonOf(error);
   const message = error instanceof Error ? error.message : String(error);
-  return new StoreError(reason, `${TEXTS[reason]} (${path}: ${message})`, error);
+  const [, cause] = CAUSES.find(([codes]) => codes.test(codeOf(error))) ?? [];
+  const what = cause === undefined ? TEXTS[reason] : `${TEXTS[reason]}: ${cause}`;
+  return new StoreError(reason, `${what} (${path}: ${message})`, error);
 }
 
 /**

@@ -141,8 +141,13 @@ async function connectReadable(file: string): Promise<Connection> {
     db.close();
     const unable =
       isSqliteError(error, 'SQLITE_CANTOPEN') || isSqliteError(error, 'SQLITE_READONLY');
-    if (!unable || (await fileSize(`${file}-wal`)) > 0) throw error;
-    return copyIntoMemory(file);
+    if (!unable) throw error;
+    if ((await fileSize(`${file}-wal`)) === 0) return copyIntoMemory(file);
+    throw new StoreError(
+      'io',
+      `${file} has commits in ${file}-wal, and SQLite reads them only where it can write: run the command as a user who can write in that directory, or copy both files to another one and read the copy`,
+      error,
+    );
   }
 }
 

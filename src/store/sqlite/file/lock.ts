@@ -55,7 +55,10 @@ function explain(error: unknown, db: Connection, storePath: string): unknown {
   }
   if (!isSqliteError(error, 'SQLITE_BUSY')) return error;
   const holder = tryReadHolder(db);
-  const who = holder === undefined ? 'another process' : `process ${holder.pid} on ${holder.host}`;
+  const who =
+    holder === undefined
+      ? 'another process, or its file system has no file locks (then put it on a local disk)'
+      : `process ${holder.pid} on ${holder.host}`;
   return new StoreError('busy', `${storePath} is in use by ${who}`, error);
 }
 

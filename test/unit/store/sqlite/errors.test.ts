@@ -26,6 +26,17 @@ describe('toStoreError', () => {
   });
 
   it.each([
+    ['SQLITE_IOERR_LOCK', 'its file system seems to have no file locks'],
+    ['SQLITE_IOERR_SHMLOCK', 'its file system seems to have no file locks'],
+    ['SQLITE_IOERR_SHMMAP', 'its file system seems to have no shared memory (mmap)'],
+    ['SQLITE_READONLY_CANTINIT', 'the file or its file system is read-only'],
+    ['SQLITE_CANTOPEN', 'its directory or file system may be read-only'],
+  ])('names the file system as the likely cause of %s', (code, cause) => {
+    const { message } = toStoreError(new Database.SqliteError('disk I/O error', code), 'x');
+    expect(message).toContain(`the store cannot be read or written: ${cause}`);
+  });
+
+  it.each([
     ['ENOSPC', 'full'],
     ['EDQUOT', 'full'],
     ['EACCES', 'io'],

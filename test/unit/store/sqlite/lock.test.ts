@@ -124,6 +124,18 @@ describe('the lock of a store', () => {
     await (await open(at('file.db'))).close();
   });
 
+  it('names a file system without locks as a possible cause if the holder cannot be read', async () => {
+    await (await open(at('store.db'))).close();
+    // As a file system without locks, it lets nobody read.
+    const db = new Database(at('store.db.lock'));
+    db.exec('BEGIN EXCLUSIVE');
+    await expect(open(at('store.db'))).rejects.toMatchObject({
+      reason: 'busy',
+      message: expect.stringContaining('or its file system has no file locks'),
+    });
+    db.close();
+  });
+
   it('reports a damaged lock file', async () => {
     await writeFile(at('store.db.lock'), 'text'.repeat(300));
     await expect(open(at('store.db'))).rejects.toMatchObject({

@@ -9,6 +9,17 @@ import { startChild } from './child.ts';
 
 const NOBODY = 65_534;
 
+/** Runs `work` as a user who may not write everywhere, as root may. */
+async function asNobody(work: () => Promise<void>): Promise<void> {
+  const isRoot = process.geteuid?.() === 0;
+  if (isRoot) process.seteuid?.(NOBODY);
+  try {
+    await work();
+  } finally {
+    if (isRoot) process.seteuid?.(0);
+  }
+}
+
 describe('a reader', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
   let path: string;
@@ -94,15 +105,28 @@ describe('a reader', () => {
     await chmod(path, 0o444);
     await chmod(directory.path, 0o555);
     const before = await readdir(directory.path);
-    // Root may write everywhere.
-    const isRoot = process.geteuid?.() === 0;
-    if (isRoot) process.seteuid?.(NOBODY);
-    try {
+    await asNobody(async () => {
       expect(await projectsOf()).toEqual(['p']);
-    } finally {
-      if (isRoot) process.seteuid?.(0);
-    }
+    });
     expect(await readdir(directory.path)).toEqual(before);
+  });
+
+  it('says why it cannot read a write-ahead log where nothing can be written', async () => {
+    const store = await open();
+    await store.configureProjects(['p'], 1);
+    const crashed = join(directory.path, 'crashed.db');
+    for (const suffix of ['', '-wal']) {
+      await cp(path + suffix, crashed + suffix);
+      await chmod(crashed + suffix, 0o444);
+    }
+    await store.close();
+    await chmod(directory.path, 0o555);
+    await asNobody(() =>
+      expect(projectsOf(crashed)).rejects.toMatchObject({
+        reason: 'io',
+        message: expect.stringContaining('SQLite reads them only where it can write'),
+      }),
+    );
   });
 
   it('reads through a connection that rejects writes', async () => {
