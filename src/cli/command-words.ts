@@ -1,5 +1,5 @@
 import type { Command } from 'commander';
-import { commandName, type Env, isRunByNpm, readVariable } from '../config/environment.ts';
+import { commandThroughNpm, type Env, readVariable } from '../config/environment.ts';
 import { closest, didYouMean } from '../config/suggest.ts';
 import { UsageError } from './outcome.ts';
 
@@ -36,12 +36,13 @@ function assertCommandExists(start: Command, words: readonly string[]): void {
 }
 
 /**
- * Refuses a command line without the `--` that npm needs before the options of a script: npm has then taken them for its own,
+ * Refuses a command line without the `--` that npm needs before the options of a command: npm has then taken them for its own,
  * has set a variable for each, and has passed on the other words only.
  * @throws {UsageError}
  */
 export function assertNpmTookNoOption(program: Command, words: readonly string[], env: Env): void {
-  if (!isRunByNpm(env)) return;
+  const name = commandThroughNpm(env);
+  if (name === undefined) return;
   let command = program;
   for (const word of words) {
     const next = find(command, word);
@@ -54,10 +55,10 @@ export function assertNpmTookNoOption(program: Command, words: readonly string[]
   );
   if (taken.length === 0) return;
   const options = taken.map(({ long }) => long).join(' and ');
-  const name = words.slice(0, words.indexOf(command.name()) + 1).join(' ');
+  const path = words.slice(0, words.indexOf(command.name()) + 1).join(' ');
   const flags = taken.map(({ flags: each }) => each).join(' ');
   throw new UsageError(
-    `npm has taken ${options} for itself, because -- is missing before the command: ${commandName(env)} ${name} ${flags}`,
+    `npm has taken ${options} for itself, because -- is missing before the command: ${name} ${path} ${flags}`,
   );
 }
 

@@ -52,14 +52,17 @@ function userDirectory(env: Env): string {
 /** Scripts of package.json that run evalwatch. */
 const SCRIPTS = new Set<string | undefined>(['evalwatch', 'start', 'demo']);
 
-/** Whether npm runs evalwatch by a script of its package, and not by a script that calls a command. */
-export function isRunByNpm(env: Env): boolean {
-  return SCRIPTS.has(readVariable(env, 'npm_lifecycle_event')) && isScriptOfPackage(env);
-}
-
 /** Returns how the user calls evalwatch: npm runs it from a clone, where it need not be on the PATH. */
 export function commandName(env: Env): string {
-  return isRunByNpm(env) ? 'npm run --silent evalwatch --' : 'evalwatch';
+  const isScript = SCRIPTS.has(readVariable(env, 'npm_lifecycle_event')) && isScriptOfPackage(env);
+  return isScript ? 'npm run --silent evalwatch --' : 'evalwatch';
+}
+
+/** Returns how the user calls evalwatch if npm reads the options before `--`; undefined if it does not. */
+export function commandThroughNpm(env: Env): string | undefined {
+  if (readVariable(env, 'npm_lifecycle_event') === 'npx') return 'npm exec -- evalwatch';
+  const name = commandName(env);
+  return name === 'evalwatch' ? undefined : name;
 }
 
 function isScriptOfPackage(env: Env): boolean {

@@ -163,6 +163,9 @@ describe('bad usage', () => {
       stdout: '',
       stderr: `error: npm has taken ${options} for itself, because -- is missing before the command: npm run --silent evalwatch -- ${instead}\n`,
     });
+    vi.stubEnv('npm_lifecycle_event', 'npx');
+    const { stderr } = await commandLine(args);
+    expect(stderr).toContain(`before the command: npm exec -- evalwatch ${instead}\n`);
     // A script that calls evalwatch may have such options of its own.
     vi.stubEnv('npm_lifecycle_event', 'test');
     expect(await commandLine([...args, '--help'])).toMatchObject({ code: 0, stderr: '' });
