@@ -152,10 +152,14 @@ export const scrapePressure: Row = {
       ...(polls === onTime ? [] : ['late polls']),
       ...(polls > 0 ? [] : ['no polls']),
       ...(missed <= limits.missed ? [] : ['missed ticks']),
-      ...(Object.keys(crowd.answers).toSorted().join() === '200,503'
+      // A scrape is broken off when another address with fewer open answers takes its place.
+      ...(/^200,503(?:,broken off)?$/.test(Object.keys(crowd.answers).toSorted().join())
         ? []
         : ['not answered by 200 and by 503, as it has to be']),
-      ...([...probes, scraped].every(({ answers }) => Object.keys(answers).join() === '200')
+      // The address of the siege loses connections, also those of its own probes.
+      ...([...probes.slice(1), scraped].every(
+        ({ answers }) => Object.keys(answers).join() === '200',
+      )
         ? []
         : ['probes or scrapes kept out']),
       ...(siege.streamBytes > 0 && siege.pageBytes > 0 ? [] : ['nothing answered in the siege']),
