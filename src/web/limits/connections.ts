@@ -34,7 +34,7 @@ export function limitConnections(server: Server, limits: ConnectionLimits): void
   const open = createItemsByClient<Connection>();
   /** Connections without an unfinished answer, the longest idle one first. */
   const idle = createItemsByClient<Connection>();
-  /** Connections by their addresses, because a TLS socket and the connection below it are different objects. */
+  /** Connections by {@link endOf}. */
   const byEnd = new Map<string, Connection>();
 
   const isOpen = (connection: Connection) => open.of(connection.client).has(connection);
@@ -116,6 +116,7 @@ function dropFurtherRequests(socket: Socket): void {
   }
 }
 
-function endOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+/** Names a connection by its addresses, because a TLS socket and the connection below it are different objects. */
+export function endOf({ remoteAddress, remotePort, localAddress }: Socket): string {
   return `${remoteAddress} ${remotePort} ${localAddress}`;
 }

@@ -12,10 +12,15 @@ import { TLSSocket } from 'node:tls';
 import { isDeepStrictEqual } from 'node:util';
 import { fail, type Handler, type OnBug, refuse } from '../handler.ts';
 import { clientOf } from '../limits/client.ts';
+import { endOf } from '../limits/connections.ts';
 import { createLogins } from './logins.ts';
 import type { ClientAuth, Protection, TlsSettings } from '../../domain/protection.ts';
 import type { ChangingProtection } from './changing-protection.ts';
 import type { RequestTarget } from '../request/target.ts';
+
+interface Begun {
+  readonly context: TlsSettings['context'] | undefined;
+}
 
 export interface GuardedHandlers {
   /** Parses requests before they are checked. */
@@ -43,8 +48,8 @@ export function createGuardedServer(
   const answering = new Set<ServerResponse>();
   let current: Protection | undefined = protection.first;
   let context = protection.first.tls?.context;
-  /** TLS context in force when a connection was accepted. */
-  const contexts = new WeakMap<object, TlsSettings['context'] | undefined>();
+  /** TLS context with which the handshake of a connection began, by the connection's other end. */
+  const contexts = new Map<string, Begun>();
 
   async function refresh(): Promise<Protection | undefined> {
     const next = await protection.now();
@@ -61,6 +66,18 @@ export function createGuardedServer(
     return next;
   }
 
+  /** Notes the context before the handshake begins, because it can change before the handshake ends. */
+  async function prepare(socket: Socket): Promise<void> {
+    await refresh();
+    if (socket.destroyed) return;
+    const end = endOf(socket);
+    const begun = { context };
+    contexts.set(end, begun);
+    socket.once('close', () => {
+      if (contexts.get(end) === begun) contexts.delete(end);
+    });
+  }
+
   async function admit(
     request: IncomingMessage,
     response: ServerResponse,
@@ -71,8 +88,9 @@ export function createGuardedServer(
       return refuse(response, 500, 'the web configuration is invalid: see the log');
     }
     setHeaders(response, now);
-    if (contexts.get(request.socket) !== context) response.setHeader('connection', 'close');
-    if (!hasCertificate(request.socket, now.tls, contexts.get(request.socket))) {
+    const then = contexts.get(endOf(request.socket))?.context;
+    if (then !== context) response.setHeader('connection', 'close');
+    if (!hasCertificate(request.socket, now.tls, then)) {
       return refuse(response, 403, 'a client certificate that this server trusts is required');
     }
     if (now.users.size > 0) {
@@ -112,8 +130,7 @@ export function createGuardedServer(
       ? createServer(options, listener)
       : createTlsServer({ ...options, ...tlsOptions(protection.first.tls) }, listener);
   if (protection.first.tls !== undefined) {
-    beforeEachConnection(server, refresh, onBug);
-    server.on('secureConnection', (socket) => contexts.set(socket, context));
+    beforeEachConnection(server, prepare, onBug);
   }
   return server;
 }
@@ -133,13 +150,17 @@ function tlsOptions({ context, clientAuth }: TlsSettings) {
   };
 }
 
-/** Delays each new connection until changed certificates have been read. */
-function beforeEachConnection(server: Server, refresh: () => Promise<unknown>, onBug: OnBug): void {
+/** Delays each new connection until it is prepared: until changed certificates have been read. */
+function beforeEachConnection(
+  server: Server,
+  prepare: (socket: Socket) => Promise<void>,
+  onBug: OnBug,
+): void {
   const listeners = server.listeners('connection');
 
   async function accept(socket: Socket): Promise<void> {
     try {
-      await refresh();
+      await prepare(socket);
       if (!socket.destroyed) for (const listener of listeners) listener.call(server, socket);
     } catch (error) {
       onBug(error);

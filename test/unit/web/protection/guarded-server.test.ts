@@ -383,6 +383,23 @@ describe('server with TLS', () => {
     expect((await ask(url, { agent, ...known() })).status).toBe(403);
     expect((await ask(url, unknown())).status).toBe(200);
   });
+
+  it('does not trust a connection whose handshake began before the client CA has changed', async () => {
+    const { url, port, guarded, become } = await serve(
+      withTls('RequireAndVerifyClientCert', server, authority.cert),
+    );
+    const accepted = once(guarded, 'connection');
+    const below = connectPlainly(port, '127.0.0.1');
+    await accepted;
+    // The server has prepared the connection before it answers this request.
+    expect((await ask(url, known())).status).toBe(200);
+    become(withTls('RequireAndVerifyClientCert', server, stranger.cert));
+    expect((await ask(url, known())).status).toBe(403);
+
+    const late = await visit({ socket: below, rejectUnauthorized: false, ...known() });
+
+    expect(late.status).toBe(403);
+  });
 });
 
 /** Sends these bytes. Returns the response, in latin1. */
