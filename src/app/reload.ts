@@ -8,7 +8,10 @@ import type { ReloadResult } from '../web/reload-result.ts';
 import { findChanges } from './config-changes.ts';
 
 export interface Reload {
-  /** Reloads the configuration; concurrent calls run one after the other. Rejects only because of a bug. */
+  /**
+   * Reloads the configuration; one reload runs at a time, and calls that wait share the next one. Rejects only because of a
+   * bug.
+   */
   run(): Promise<ReloadResult>;
   /**
    * Reloads like `run`, unless the files changed or another reload applied them meanwhile. Logs a failure only once for each
@@ -50,6 +53,8 @@ export interface ReloadOptions {
 export function createReload(options: ReloadOptions): Reload {
   const { config, loadConfig, logger, apply, onResult, onError } = options;
   const inSequence = limitConcurrency(1);
+  /** The requested reload that has not begun yet. */
+  let waiting: Promise<ReloadResult> | undefined;
   /** Failure of the last reload. */
   let failure: Failure | undefined;
 
@@ -101,7 +106,15 @@ export function createReload(options: ReloadOptions): Reload {
   }
 
   return {
-    run: () => inSequence(() => reload(loadConfig())),
+    run: () => {
+      waiting ??= inSequence(async () => {
+        // `waiting` is set only after this function has been called.
+        await Promise.resolve();
+        waiting = undefined;
+        return await reload(loadConfig());
+      });
+      return waiting;
+    },
     runWatched: (watched) => inSequence(() => reloadWatched(watched)),
     hasFailed: () => failure !== undefined,
   };

@@ -1,6 +1,7 @@
 import type { Clock } from '../../monitor/ports/clock.ts';
 import { limitOpenAnswers } from './open-answers.ts';
 import { type Handler, refuse } from '../handler.ts';
+import { PATHS } from '../paths.ts';
 import type { Route } from '../request/target.ts';
 
 /** Maximum number of requests that are answered at the same time, for each class of path. */
@@ -27,7 +28,10 @@ export function limitRequests(handle: Handler, clock: Pick<Clock, 'monotonic'>):
       response.setHeader('retry-after', '1');
       return refuse(response, 503, 'too many requests at the same time');
     }
-    if (route !== 'events') {
+    if (target.path === PATHS.reload) {
+      // A reload takes as long as its database; it goes on without its client.
+      request.socket.setTimeout(0);
+    } else if (route !== 'events') {
       // Closes the connection, because the answer may wait behind earlier answers that continue.
       const deadline = setTimeout(() => request.socket.destroy(), ANSWER_TIMEOUT_MS);
       response.once('close', () => clearTimeout(deadline));

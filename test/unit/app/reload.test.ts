@@ -1,9 +1,10 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
 import type { Logger } from '../../../src/log/logger.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { createReload } from '../../../src/app/reload.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
 
 const CONFIG = { store: {}, web: {}, projects: [] } as unknown as Config;
 
@@ -39,6 +40,33 @@ it('an unexpected error in a reload is rethrown, not logged as a failed reload',
   const { reload, lines, bugs } = reloadThatThrows(bug);
   await expect(reload.run()).rejects.toBe(bug);
   expect([lines, bugs]).toEqual([[], [bug]]);
+});
+
+it('reloads that wait for another one share the next', async () => {
+  const reads: PromiseWithResolvers<Config>[] = [];
+  const reload = createReload({
+    config: () => CONFIG,
+    loadConfig: () => {
+      const read = Promise.withResolvers<Config>();
+      reads.push(read);
+      return read.promise;
+    },
+    logger: { info: () => {}, error: () => {} } as unknown as Logger,
+    apply: async () => {},
+    onResult: () => {},
+    onError: () => {},
+  });
+  const first = reload.run();
+  await vi.waitFor(() => expect(reads).toHaveLength(1), PATIENCE);
+  const waiting = Array.from({ length: 30 }, () => reload.run());
+  reads[0]?.resolve(CONFIG);
+  expect(await first).toEqual({ ok: true, reasons: [] });
+  await vi.waitFor(() => expect(reads).toHaveLength(2), PATIENCE);
+  reads[1]?.reject(new ConfigError('invalid', [{ file: 'f', line: 1, column: 2, message: 'no' }]));
+
+  const results = await Promise.all(waiting);
+  expect(new Set(results.map(({ ok }) => ok))).toEqual(new Set([false]));
+  expect(reads).toHaveLength(2);
 });
 
 describe('a reload of watched files', () => {

@@ -12,20 +12,21 @@ beforeEach(() => {
 });
 
 /** Requests a response that its client does not read to the end. */
-function ask(route: Route) {
+function ask(route: Route, path = '/') {
   const response = new EventEmitter();
   const destroy = vi.fn<() => void>();
   const handle = vi.fn<Handler>();
-  const target = { path: '/', search: '', route, host: undefined };
+  const setTimeout = vi.fn<(ms: number) => void>();
+  const target = { path, search: '', route, host: undefined };
   /* oxlint-disable typescript/no-unsafe-type-assertion -- the only members that are used */
   limitRequests(handle, fakeClock())(
-    { socket: { remoteAddress: '192.0.2.1', destroy } } as unknown as IncomingMessage,
+    { socket: { remoteAddress: '192.0.2.1', destroy, setTimeout } } as unknown as IncomingMessage,
     response as unknown as ServerResponse,
     target,
   );
   /* oxlint-enable typescript/no-unsafe-type-assertion */
   expect(handle).toHaveBeenCalledOnce();
-  return { destroy, leave: () => response.emit('close') };
+  return { destroy, setTimeout, leave: () => response.emit('close') };
 }
 
 it.each(['metrics', 'other'] as const)(
@@ -58,5 +59,13 @@ it('the read deadline is cancelled when the response closes', () => {
 
   expect(vi.getTimerCount()).toBe(0);
   vi.advanceTimersByTime(15_000);
+  expect(destroy).not.toHaveBeenCalled();
+});
+
+it('a reload has no deadline, and its connection may be idle meanwhile', () => {
+  const { destroy, setTimeout } = ask('other', '/-/reload');
+
+  expect(setTimeout.mock.calls).toEqual([[0]]);
+  vi.advanceTimersByTime(24 * 3600 * 1000);
   expect(destroy).not.toHaveBeenCalled();
 });
