@@ -28,6 +28,8 @@ for (const [signal, exitCode] of [
 }
 // A SIGHUP during the start of the daemon must not end it.
 if (command === 'run') process.on('SIGHUP', () => signals.onSignal?.('SIGHUP'));
+// By default Node opens its debugger on SIGUSR1, to every user of the machine, and SIGUSR2 ends the process without a line.
+for (const signal of ['SIGUSR1', 'SIGUSR2']) process.on(signal, () => {});
 
 if (/\/node_modules\/.*\/src\/main\.js$/.test(import.meta.url)) {
   process.stderr.write(

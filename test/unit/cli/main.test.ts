@@ -83,8 +83,8 @@ describe('a signal during startup', () => {
     expect(finished).toEqual({ code, signal: null, stdout: '', stderr: '' });
   });
 
-  it('does not end run if it is SIGHUP', async () => {
-    const finished = await run(standIn('SIGHUP'), 'run');
+  it.each(['SIGHUP', 'SIGUSR1', 'SIGUSR2'])('does nothing to run if it is %s', async (signal) => {
+    const finished = await run(standIn(signal), 'run');
     expect(finished).toEqual({ code: 7, signal: null, stdout: '', stderr: '' });
   });
 });
