@@ -39,6 +39,12 @@ const LIMITS = { maxWaiting: 32, maxWaitingPerKey: 32, maxWaitMs: 10_000 };
 /** limits/requests.ts limits the number of streams. All of them may reconnect at the same time, as after a restart. */
 const NO_LIMITS = { maxWaiting: Infinity, maxWaitingPerKey: Infinity };
 const JSON_HEADERS = { 'content-type': 'application/json' };
+const STREAM_HEADERS = {
+  'content-type': 'text/event-stream',
+  'cache-control': 'no-store',
+  // nginx would keep events back until they fill a buffer.
+  'x-accel-buffering': 'no',
+};
 /** Maximum number of failures in one read: a row with an `error_info` has up to 10 kB. */
 const MAX_FAILURES_PER_READ = 100;
 
@@ -95,12 +101,11 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
     const start = hasStartId ? readId(given) : await feed.end();
     if (start === undefined)
       throw new RequestError(400, 'Last-Event-ID must be the id of an event');
-    const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-store' };
-    if (context.req.method === 'HEAD') return context.body(null, 200, headers);
+    if (context.req.method === 'HEAD') return context.body(null, 200, STREAM_HEADERS);
     return context.body(
       streamEvents(feed, clock, { start, hasStartId, project, type, client: requester.client }),
       200,
-      headers,
+      STREAM_HEADERS,
     );
   });
 

@@ -16,7 +16,6 @@ const SECURITY = {
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
   // With no-referrer, a browser sends the form of the page with `Origin: null`, like a page of another site.
   'referrer-policy': 'same-origin',
-  'cross-origin-resource-policy': 'same-origin',
 };
 const PAGE_HEADERS = { ...SECURITY, 'cache-control': 'no-cache' };
 const ASSET_HEADERS = { ...SECURITY, 'cache-control': 'public, max-age=31536000, immutable' };

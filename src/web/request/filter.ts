@@ -11,7 +11,13 @@ import { RequestError } from './error.ts';
 import { readTarget, type RequestTarget } from './target.ts';
 import { isCrossSite } from '../protection/server-names.ts';
 
-const NO_SNIFFING = ['x-content-type-options', 'nosniff'] as const;
+/** Headers of every answer: a page of another site can neither embed it nor show it in a frame. */
+const SECURITY = new Map([
+  ['x-content-type-options', 'nosniff'],
+  ['cross-origin-resource-policy', 'same-origin'],
+  // The status page has a longer one (page/routes.ts).
+  ['content-security-policy', "frame-ancestors 'none'"],
+]);
 const SAFE_METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS', 'TRACE']);
 /** Status code by the error code of Node's parser; 400 for all other codes. */
 const STATUS_OF_FAULT: Readonly<Record<string, number>> = {
@@ -66,7 +72,7 @@ export function createRequestFilter(names: () => readonly string[], onBug: OnBug
       // The answer before this one closes the connection; node:http would end the process if this request were answered.
       if (!request.socket.writable) return;
       count(request.socket, response);
-      response.setHeader(...NO_SNIFFING);
+      response.setHeaders(SECURITY);
       try {
         admit(request, response, handle);
       } catch (error) {
@@ -78,7 +84,7 @@ export function createRequestFilter(names: () => readonly string[], onBug: OnBug
       server.on('checkContinue', (...request) => server.emit('request', ...request));
       server.on('checkExpectation', (request: IncomingMessage, response: ServerResponse) => {
         count(request.socket, response);
-        response.setHeader(...NO_SNIFFING);
+        response.setHeaders(SECURITY);
         refuse(response, 417, 'the only supported expectation is 100-continue');
       });
       server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
@@ -99,7 +105,7 @@ function refusal(status: number): string {
     'Connection: close',
     'Content-Type: application/json',
     `Content-Length: ${body.length}`,
-    NO_SNIFFING.join(': '),
+    ...[...SECURITY].map((header) => header.join(': ')),
     '',
     body,
   ].join('\r\n');

@@ -28,6 +28,7 @@ async function setUp() {
     const headers = lastEventId === undefined ? {} : { 'last-event-id': lastEventId };
     const answer = await api.request(`/events${query}`, { headers });
     expect([answer.status, answer.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+    expect(answer.headers.get('x-accel-buffering')).toBe('no');
     const ids: string[] = [];
     const events = readEvents(answer.body, (id) => ids.push(id));
     return { events, ids };

@@ -514,12 +514,16 @@ describe('every response', () => {
     [421, 'an unknown Host', request('/', 'Host: evil.example')],
     [431, 'a large header', request('/', `Host: x\r\nX: ${'x'.repeat(20_000)}`)],
   ])(
-    'with status %d to %s has nosniff, no CORS header, and a JSON error exactly from 400 on',
+    'with status %d to %s cannot be sniffed, framed or read by other sites, and is a JSON error exactly from 400 on',
     async (status, _, bytes) => {
       const url = await start();
       const answer = await send(url, bytes);
       expect(statusOf(answer)).toBe(status);
       expect(answer).toMatch(/^x-content-type-options: nosniff\r$/im);
+      expect(answer).toMatch(/^cross-origin-resource-policy: same-origin\r$/im);
+      expect(answer.match(/^content-security-policy: .*$/gim)).toEqual([
+        expect.stringContaining("frame-ancestors 'none'"),
+      ]);
       expect(answer).not.toMatch(/^access-control-/im);
       const isError =
         /^content-type: application\/json\r$/im.test(answer) && answer.includes('{"error"');
