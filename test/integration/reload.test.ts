@@ -345,7 +345,7 @@ describe('a reload', UNHURRIED, () => {
     await using place = await workspace(service.url, { projects: [...BOTH, gamma] });
     const flag = join(place.directory, 'unreadable');
     await using daemon = startDaemon(place, {
-      args: brokenSqlite(flag, /^SELECT up, .* FROM project WHERE id = /, 'I/O error'),
+      args: brokenSqlite(flag, /^SELECT p\.up, .* FROM project p WHERE p\.id = /, 'I/O error'),
     });
     await daemon.line('project.baseline', { project: 'gamma' });
     const reload = async (projects: readonly object[], outcome: string) => {
