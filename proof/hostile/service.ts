@@ -1,5 +1,5 @@
 /**
- * The hostile service, a process of its own. Arguments: the key that it expects, and the form of the proof. It first sends
+ * The hostile service, a process of its own. Arguments: the beginning of the keys that it expects, and the form of the proof. It first sends
  * its {@link Address} to its parent, which sends a {@link Mood} to set, or `report` to get a {@link Report}.
  */
 import { once } from 'node:events';
@@ -151,17 +151,17 @@ function serve(socket: Socket): void {
 function begin(socket: Socket, request: string): Exchange {
   const [line = ''] = request.split('\r\n');
   const [, path = ''] = line.split(' ');
-  const [, sentKey] = /^x-api-key: (.*)$/im.exec(request) ?? [];
+  const [, sentKey = ''] = /^x-api-key: (.*)$/im.exec(request) ?? [];
   const [, project] = /^\/v2\/projects\/([^/]+)\/prompts\/$/.exec(path) ?? [];
   const [, prompt] = /^\/v2\/prompts\/([^/]+)\/$/.exec(path) ?? [];
   const subject = decodeURIComponent(project ?? prompt ?? '');
-  if (sentKey !== key || subject === '' || (prompt !== undefined && isNever(subject))) {
+  if (!sentKey.startsWith(key) || subject === '' || (prompt !== undefined && isNever(subject))) {
     strange.push(line);
   }
   const exchange: Exchange = {
     socket,
     path,
-    key,
+    key: sentKey,
     elsewhere: trapAddress,
     turn: asked[subject] ?? 0,
     answered: () => open.delete(exchange),
@@ -211,5 +211,7 @@ function listingOf(project: string): Answer {
 function detailOf(prompt: string): Answer {
   if (mood === 'hostile') details += 1;
   const hostility = mood === 'hostile' ? hostilities[prompt] : undefined;
-  return hostility?.answer ?? listing(goodDetail(nastyText(key)));
+  // A long wait would hold the details of all others.
+  const answer = hostility?.holds === true ? undefined : hostility?.answer;
+  return answer ?? listing((exchange) => goodDetail(nastyText(exchange.key)));
 }

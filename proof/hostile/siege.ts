@@ -1,4 +1,4 @@
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import pRetry from 'p-retry';
@@ -37,10 +37,20 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
   await using service = await startHostileService(form);
   const hostile = Object.keys(service.ends);
   const ids = [...hostile, ...HEALTHY, ODD, DETAILS];
+  // A Retry-After holds every project with the same key.
+  const waiting = [...hostile.filter((kind) => kind.includes('come back')), DETAILS];
+  for (const [index] of waiting.entries()) {
+    await writeFile(join(directory.path, `key-${index}`), `${KEY}/${index}`);
+  }
   const config = await writeConfiguration(
     directory.path,
     service.url,
-    ids.map((id) => ({ id, datasets: false, schedule: scheduleOf(id, service.huge) })),
+    ids.map((id) => ({
+      id,
+      datasets: false,
+      schedule: scheduleOf(id, service.huge),
+      ...(waiting.includes(id) && { api_key_file: `key-${waiting.indexOf(id)}` }),
+    })),
     {
       timeout: `${TIMEOUT_MS}ms`,
       service: { max_concurrency: SLOTS, max_response_size: MOST_BYTES },

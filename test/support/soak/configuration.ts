@@ -10,6 +10,8 @@ export interface Project {
   readonly datasets: boolean;
   /** Schedule of its own. */
   readonly schedule?: string;
+  /** File with a key of its own. */
+  readonly api_key_file?: string;
 }
 
 /** Creates projects, every second of which watches datasets. */
