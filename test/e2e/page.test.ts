@@ -286,6 +286,18 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       expect(await page.evaluate('getSelection().toString()')).toBe(marked);
     });
 
+    it('has the failures before the health of evalwatch on a phone, and after it on a desk', async () => {
+      await using opened = await openPage(browser, server.url, { viewport: PHONE });
+      const { page } = opened;
+      const isHealthFirst = () =>
+        page.evaluate<boolean>(
+          'monitor.getBoundingClientRect().top < failures.getBoundingClientRect().top',
+        );
+      expect(await isHealthFirst()).toBe(false);
+      await page.setViewportSize(DESK);
+      expect(await isHealthFirst()).toBe(true);
+    });
+
     it('can be used by keyboard from the skip link to the end, with a visible focus', async () => {
       await using opened = await openPage(browser, server.url, { viewport: PHONE });
       const { page } = opened;

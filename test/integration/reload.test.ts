@@ -258,7 +258,7 @@ describe('a reload', UNHURRIED, () => {
             max_failure_ratio: 0.2,
           },
           prompt: { prompt_id: 'p', limit_seconds: 7200, limit_source: 'configured' },
-          page: 'Team search PENDING no limit RUNNING limit 2 h (configured) Objective at most 20 % of the prompts that finish fail',
+          page: 'Team search PENDING no limit RUNNING limit 2 h (configured) Objective at most 20 % of finished prompts may fail',
         }),
       PATIENCE,
     );

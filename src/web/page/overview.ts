@@ -73,9 +73,9 @@ export function overviewPage(
                 ${stuck === 0 ? '' : html`<a class="stuck" href="#waiting">${capitalized(stuckText)}</a>.`}
               </p>
               <nav class="sections" aria-label="On this page">
-                <a href="#projects">Projects</a> <a href="#causes">Causes</a>
-                <a href="#failures">Failures</a> <a href="#waiting">Waiting</a>
-                <a href="#transitions">Transitions</a>
+                <a href="#monitor">Health</a> <a href="#projects">Projects</a>
+                <a href="#causes">Causes</a> <a href="#failures">Failures</a>
+                <a href="#waiting">Waiting</a> <a href="#transitions">Transitions</a>
               </nav>`
       }
       <section aria-labelledby="monitor">
@@ -143,7 +143,7 @@ function checkItem({ name, level, text }: Check): Html {
       ><span aria-hidden="true">${LEVELS[level].sign}</span
       ><span class="unseen">${LEVELS[level].word}:</span></span
     >
-    <div><b>${name}</b> ${text}</div>
+    <div><b>${name}:</b> ${text}</div>
   </li>`;
 }
 

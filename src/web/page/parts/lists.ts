@@ -132,7 +132,7 @@ export function promptTable(rows: readonly StatusRow[], context: ListContext): H
       promptCell(row, context),
       html`${badge(row.status)} ${waitIn(row, context).isStuck ? STUCK : ''}
       ${row.statusRaw === undefined ? '' : html`<div class="quiet">${untrustedName(row.statusRaw)}</div>`}
-      ${row.missing > 0 ? html`<div class="quiet">missing</div>` : ''}`,
+      ${row.missing > 0 ? html`<div class="quiet">not in the last listing</div>` : ''}`,
       timeWithAge(row.since, context.now),
     ]),
   });

@@ -141,9 +141,8 @@ function backlogCheck(
   { count, oldestAt }: NonNullable<Overview['store']>['snapshot']['backlog'],
   now: number,
 ): Check {
-  const name = 'error_info';
-  if (count === 0 || oldestAt === undefined)
-    return { name, level: 'ok', text: html`nothing left to fetch` };
+  const name = 'Failure reasons';
+  if (count === 0 || oldestAt === undefined) return { name, level: 'ok', text: html`all fetched` };
   return {
     name,
     level: now - oldestAt > MAX_BACKLOG_AGE_MS ? 'warn' : 'ok',

@@ -90,7 +90,7 @@ export function plot(
     <figcaption>
       <span>${clockTime(history.since)}</span>
       <span
-        >${isShort ? `known since ${clockTime(Math.min(history.knownSince, now))}, ` : ''}up to
+        >${isShort ? `since ${clockTime(Math.min(history.knownSince, now))}, ` : ''}peak
         ${grouped(maxTotal)}</span
       >
       <span>now</span>

@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import type { Status } from '../../../domain/status.ts';
 import type { FailedRequest, PollFailureReason } from '../../../monitor/errors.ts';
+import type { ListingSnapshot } from '../../../monitor/ports/store.ts';
 import type { ProjectState } from '../content.ts';
 import type { StatusHistory } from '../model/history.ts';
 import { projectLink, waitText } from './lists.ts';
@@ -117,7 +118,8 @@ export function countsOf(view: ProjectView, linkOf?: (status: Status) => string)
   return html`${bar(prompts.counts)}
     <div class="counts">
       <span class="quiet">Prompts</span> ${legend(prompts.counts, linkOf)}
-      ${prompts.missing > 0 ? html`<span>${grouped(prompts.missing)} of them missing</span>` : ''}
+      ${prompts.missing > 0 ? html`<span class="quiet">${grouped(prompts.missing)} not in the last listing</span>` : ''}
+      ${failedAtFirst(prompts)}
     </div>
     ${
       view.watched.datasets && datasets?.counts.values().some((count) => count > 0)
@@ -126,6 +128,24 @@ export function countsOf(view: ProjectView, linkOf?: (status: Status) => string)
           </div>`
         : ''
     }`;
+}
+
+/**
+ * Says how many prompts have been FAILED since the first poll, which found no failure: they are not in the counts of
+ * failures. They are at least those for which no transition to FAILED was counted.
+ */
+function failedAtFirst({ counts, transitions, goneTotal }: ListingSnapshot): Html | '' {
+  const failures = transitions.reduce(
+    (sum, [, to, count]) => sum + (to === 'FAILED' ? count : 0),
+    0,
+  );
+  const atFirst = (counts.get('FAILED') ?? 0) - failures;
+  if (atFirst <= 0) return '';
+  const isExact = goneTotal === 0 && transitions.every(([from]) => from !== 'FAILED');
+  return html`<span class="quiet"
+    >${isExact ? '' : 'at least '}${grouped(atFirst)} FAILED since before the first poll, not
+    counted as ${atFirst === 1 ? 'a failure' : 'failures'}</span
+  >`;
 }
 
 /** Times of the last success, the next poll, the last failure and the prompts that have waited longest, and `more`. */

@@ -9,8 +9,8 @@ export function expectationText({ limitMs, source, typicalMs }: StateExpectation
   return usual + limit;
 }
 
-/** `at most 20 % of the prompts that finish fail`. */
+/** `at most 20 % of finished prompts may fail`. */
 export function objectiveText(maxFailureRatio: number | undefined): string {
   if (maxFailureRatio === undefined) return 'none';
-  return `at most ${Number((maxFailureRatio * 100).toFixed(2))} % of the prompts that finish fail`;
+  return `at most ${Number((maxFailureRatio * 100).toFixed(2))} % of finished prompts may fail`;
 }

@@ -71,6 +71,28 @@ describe('status page verdict', () => {
     expect((await world.read()).text).toContain('0 failures in the last 24 hours');
   });
 
+  it('says how many prompts were FAILED before the first poll, which counts no failure', async () => {
+    await using world = await setUp();
+    await world.see('alpha', { first: 'FAILED', other: 'RUNNING' });
+    await world.see('alpha', { first: 'FAILED', other: 'FAILED' });
+    const words = '1 FAILED since before the first poll, not counted as a failure';
+
+    for (const path of ['/', '/projects/alpha']) {
+      const { text } = await world.read(path);
+      expect(text).toContain('1 failure in the last 24 hours');
+      expect(text).toContain(words);
+      expect(text).not.toContain(`at least ${words}`);
+    }
+    await world.see('alpha', { first: 'FAILED', other: 'RUNNING', third: 'FAILED' });
+    await world.see('alpha', { first: 'FAILED', other: 'RUNNING', third: 'FAILED' });
+    expect((await world.read()).text).not.toContain('before the first poll');
+
+    await world.see('beta', { a: 'FAILED', b: 'FAILED', c: 'RUNNING' });
+    await world.see('beta', { a: 'FAILED', b: 'FAILED', c: 'FAILED' });
+    await world.see('beta', { a: 'FAILED', b: 'FAILED', c: 'RUNNING' });
+    expect((await world.read()).text).toContain(`at least ${words}`);
+  });
+
   it('shows "at least" when the count is capped, and a retention shorter than 24 hours', async () => {
     await using world = await setUp();
     const failureCounts = () => Promise.resolve([{ project: 'beta', count: 100_000 }]);
@@ -112,7 +134,7 @@ describe('status page on store errors', () => {
     const { text } = await world.read();
 
     expect(text).toContain('Store failing');
-    expect(text).toMatch(/Store cannot be written: the disk is full; 1 min ago/);
+    expect(text).toMatch(/Store: cannot be written: the disk is full; 1 min ago/);
   });
 
   it('warns for one hour after writes work again', async () => {
@@ -381,11 +403,9 @@ describe('expected waiting times on the status page', () => {
     const alpha = (await world.read('/projects/alpha')).text;
     const beta = (await world.read('/projects/beta')).text;
 
-    expect(cards).toContain(
-      'Team search_1 Objective at most 5.5 % of the prompts that finish fail',
-    );
+    expect(cards).toContain('Team search_1 Objective at most 5.5 % of finished prompts may fail');
     expect(alpha).toContain(
-      'Team search_1 PENDING limit 1 min 30 s (configured)RUNNING usually 20 min, limit 1 h (learned) Objective at most 5.5 % of the prompts that finish fail',
+      'Team search_1 PENDING limit 1 min 30 s (configured)RUNNING usually 20 min, limit 1 h (learned) Objective at most 5.5 % of finished prompts may fail',
     );
     expect(beta).toContain(
       'Team none PENDING limit 1 h (default)RUNNING limit 4 h (default) Objective none',

@@ -45,7 +45,7 @@ it('the plot has a text alternative with the change of each status', async () =>
   );
 
   expect(html).toContain('FAILED from 0 to 1, RUNNING from 1 to 0, COMPLETED from 9999 to 9999');
-  expect(html).toContain('up to 10,000');
+  expect(html).toContain('peak 10,000');
 });
 
 it('the plot shows since when it is known, and fades the time without monitoring', async () => {
@@ -54,7 +54,7 @@ it('the plot shows since when it is known, and fades the time without monitoring
 
   const html = await render(plot(history, NIGHT, NIGHT - 3 * HOUR));
 
-  expect(html).toContain('known since 13:15 UTC');
+  expect(html).toContain('since 13:15 UTC');
   expect(html).toContain('class="outdated"');
 });
 
