@@ -178,7 +178,11 @@ export function createNetwork(options: NetworkOptions): Network {
 
   return {
     // oxlint-disable-next-line typescript/consistent-type-assertions -- the client uses nothing else of it
-    dispatcher: { dispatch, destroy: async () => {} } as unknown as Dispatcher,
+    dispatcher: {
+      dispatch,
+      close: async () => {},
+      destroy: async () => {},
+    } as unknown as Dispatcher,
     requests: () => underWay,
   };
 }

@@ -66,7 +66,9 @@ export function createConfigure(options: ConfigureOptions): (next: Config) => Pr
     inForce.set(next);
     for (const id of before.keys()) if (!inForce.projects().has(id)) poller.unwatch(id);
     sharing?.configure(next);
-    if (nextService !== undefined) {
+    if (nextService === undefined) {
+      service.renewConnections();
+    } else {
       service.replace(nextService);
       poller.dropListings();
     }

@@ -7,7 +7,7 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import type { RateLimit } from '../monitor/ports/rate-limit.ts';
 import type { EvaluationService, ServiceSettings } from '../monitor/ports/service.ts';
 import { readKey } from './api-key.ts';
-import { createDispatcher } from './sending/dispatcher.ts';
+import { createConnections, createDispatcher } from './sending/dispatcher.ts';
 import { readErrorInfo } from './error-info.ts';
 import { createGate } from './fairness/gate.ts';
 import type { RecordBudget } from './listing/record-budget.ts';
@@ -38,8 +38,13 @@ export interface EvaluationServiceOptions {
   readonly random?: (() => number) | undefined;
 }
 
-/** An {@link EvaluationService} over HTTP; `close` ends all connections at once. */
-export type HttpEvaluationService = EvaluationService & { close(): Promise<void> };
+/** An {@link EvaluationService} over HTTP. */
+export interface HttpEvaluationService extends EvaluationService {
+  /** Has further requests use new connections; those in flight end on the old ones. */
+  renewConnections(): void;
+  /** Ends all connections at once. */
+  close(): Promise<void>;
+}
 
 /**
  * Creates a client of the Evaluation Service (docs/specification.md#fetching). Its calls reject only with an `ApiError`,
@@ -49,7 +54,8 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   const { service, keyOf, secrets, clock, emit, records, version, random = Math.random } = options;
   const { scrub } = secrets;
   const { origin } = new URL(service.baseUrl);
-  const dispatcher = options.dispatcher ?? createDispatcher({ ...service, origin });
+  const open = () => options.dispatcher ?? createDispatcher({ ...service, origin });
+  const connections = createConnections(open, clock);
   const gate = createGate({
     slots: service.maxConcurrency,
     rate: options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock),
@@ -59,7 +65,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   const send = createSender({
     ...service,
     version,
-    dispatcher,
+    connections,
     gate,
     retryHolds,
     clock,
@@ -158,7 +164,8 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
       );
     },
 
-    close: async () => await dispatcher.destroy(),
+    renewConnections: () => connections.renew(),
+    close: () => connections.destroy(),
   };
 }
 

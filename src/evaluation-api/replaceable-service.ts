@@ -30,6 +30,7 @@ export function createReplaceableService(first: HttpEvaluationService): Replacea
   return {
     list: (...args) => using((service) => service.list(...args)),
     getErrorInfo: (...args) => using((service) => service.getErrorInfo(...args)),
+    renewConnections: () => current.renewConnections(),
     replace: (next) => {
       const old = current;
       current = next;

@@ -66,6 +66,28 @@ describe('a reload', UNHURRIED, () => {
     expect(line).toMatchObject({ from: 'NEW', to: 'RUNNING' });
   });
 
+  it('without a change uses new connections, and keeps what it knows of listings', async () => {
+    await using service = await startService(({ headers }, response) => {
+      response.setHeader('etag', '"1"');
+      if (headers['if-none-match'] === '"1"') response.writeHead(304).end();
+      else sendJson(response, []);
+    });
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    await vi.waitFor(() => expect(service.arrivals.length).toBeGreaterThan(2), PATIENCE);
+    daemon.process.kill('SIGHUP');
+    await daemon.line('config.reloaded');
+    const { length } = service.arrivals;
+    await vi.waitFor(() => expect(service.arrivals.length).toBeGreaterThan(length + 2), PATIENCE);
+    await daemon.stop();
+
+    const ports = service.arrivals.map(({ port }) => port);
+    expect(new Set(ports).size).toBe(2);
+    expect(new Set(ports.slice(length + 1)).size).toBe(1);
+    const tags = service.arrivals.map(({ headers }) => headers['if-none-match']);
+    expect(new Set(tags.slice(1))).toEqual(new Set(['"1"']));
+  });
+
   it('of an invalid file changes nothing and reports every error', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { web: { enable_lifecycle: true } });

@@ -9,6 +9,8 @@ export interface Arrival {
   /** Path and query. */
   readonly path: string;
   readonly headers: IncomingMessage['headers'];
+  /** Port of the client, which tells connections apart. */
+  readonly port: number | undefined;
   /** Project of a listing; undefined for a single prompt. */
   readonly project: string | undefined;
 }
@@ -33,7 +35,8 @@ export async function startService(handler: Handler): Promise<Service> {
     const { url: path = '', headers } = request;
     const [, segment] = /^\/v2\/projects\/([^/]+)\//.exec(path) ?? [];
     const project = segment && decodeURIComponent(segment);
-    const arrival = { at: performance.now(), path, headers, project };
+    const port = request.socket.remotePort;
+    const arrival = { at: performance.now(), path, headers, port, project };
     arrivals.push(arrival);
     inFlight += 1;
     maxInFlight = Math.max(maxInFlight, inFlight);

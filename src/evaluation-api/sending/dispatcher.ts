@@ -1,5 +1,11 @@
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
+import type { Clock } from '../../monitor/ports/clock.ts';
 import type { ServiceSettings } from '../../monitor/ports/service.ts';
+
+/** Time without a request after which a connection is closed: longer than usual intervals of schedules. */
+const IDLE_MS = 2 * 60 * 1000;
+/** Age at which a connection takes no further request, so that a name that has moved is noticed. */
+const MAX_AGE_MS = 5 * 60 * 1000;
 
 export interface ConnectionOptions extends Pick<
   ServiceSettings,
@@ -29,6 +35,9 @@ export function createDispatcher(options: ConnectionOptions): Dispatcher {
     connectTimeout: timeoutMs,
     headersTimeout: 0,
     bodyTimeout: 0,
+    keepAliveTimeout: IDLE_MS,
+    keepAliveMaxTimeout: IDLE_MS,
+    clientTtl: MAX_AGE_MS,
   };
   if (proxyUrl === undefined) return new Pool(origin, { ...pooling, connect: tls });
   return new ProxyAgent({
@@ -36,7 +45,47 @@ export function createDispatcher(options: ConnectionOptions): Dispatcher {
     uri: proxyUrl,
     requestTls: tls,
     proxyTls: tls,
+    // For a service without TLS, undici passes no options but how to connect.
+    factory: (target, connecting: Pool.Options) => new Pool(target, { ...pooling, ...connecting }),
     clientFactory: (proxy, connecting) =>
       new Pool(proxy, { ...connecting, headersTimeout: timeoutMs }),
   });
+}
+
+/** Connections to the service that can be renewed. */
+export interface Connections extends Pick<Dispatcher, 'dispatch'> {
+  /**
+   * Has further requests use new connections, unless the last renewal is younger than this. Requests in flight end on the old
+   * ones, which are then closed.
+   */
+  renew(minAgeMs?: number): void;
+  /** Closes all connections at once. */
+  destroy(): Promise<void>;
+}
+
+export function createConnections(
+  open: () => Dispatcher,
+  clock: Pick<Clock, 'monotonic'>,
+): Connections {
+  let current = open();
+  let openedAt = clock.monotonic();
+  const closing = new Set<Dispatcher>();
+  let isDestroyed = false;
+
+  return {
+    dispatch: (...args) => current.dispatch(...args),
+    renew: (minAgeMs = 0) => {
+      const now = clock.monotonic();
+      if (isDestroyed || now - openedAt < minAgeMs) return;
+      const old = current;
+      current = open();
+      openedAt = now;
+      closing.add(old);
+      void old.close().finally(() => closing.delete(old));
+    },
+    destroy: async () => {
+      isDestroyed = true;
+      await Promise.all([current, ...closing].map((each) => each.destroy()));
+    },
+  };
 }

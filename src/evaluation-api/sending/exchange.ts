@@ -1,4 +1,4 @@
-import type { Dispatcher } from 'undici';
+import { errors, type Dispatcher } from 'undici';
 import { ApiError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import { createBodyReader, type BodyReader, type Headers } from './body.ts';
@@ -54,6 +54,8 @@ export interface Exchange {
   readonly durationMs: number;
   /** The complete body, empty if `onPiece` took it, or the error instead of it. */
   readonly body: Buffer | ApiError;
+  /** Whether the service closed a kept connection instead of answering: it was idle until just before the request arrived. */
+  readonly isStale: boolean;
 }
 
 /**
@@ -61,7 +63,7 @@ export interface Exchange {
  * Rejects only with the signal's reason.
  */
 export async function exchange(
-  dispatcher: Dispatcher,
+  dispatcher: Pick<Dispatcher, 'dispatch'>,
   options: ExchangeOptions,
 ): Promise<Exchange> {
   const { maxBytes, onPiece, signal, scrub } = options;
@@ -77,6 +79,7 @@ export async function exchange(
   /** Whether the decoders currently have no room. */
   let isFull = false;
   let isOver = false;
+  let isStale = false;
   const memory = createReadMemory();
 
   const bytesRead = () => reader?.bytes() ?? 0;
@@ -154,22 +157,30 @@ export async function exchange(
       onResponseEnd: () => {
         reader?.end();
       },
-      onResponseError: (_, error) => stop(connectionError(error, scrub)),
+      onResponseError: (_, error) => {
+        isStale = head === undefined && isOfKeptConnection(error);
+        stop(connectionError(error, scrub));
+      },
     },
   );
 
   try {
     const body = await promise;
-    return { head, bytes: bytesRead(), durationMs: deadline.countedMs(), body };
+    return { head, bytes: bytesRead(), durationMs: deadline.countedMs(), body, isStale };
   } catch (error) {
     signal.throwIfAborted();
     if (!(error instanceof ApiError)) throw error;
-    return { head, bytes: bytesRead(), durationMs: deadline.countedMs(), body: error };
+    return { head, bytes: bytesRead(), durationMs: deadline.countedMs(), body: error, isStale };
   } finally {
     isOver = true;
     deadline.clear();
     signal.removeEventListener('abort', abort);
   }
+}
+
+/** Whether a connection was closed that had brought bytes: an earlier answer, or the beginning of this one's header. */
+function isOfKeptConnection(error: unknown): boolean {
+  return error instanceof errors.SocketError && (error.socket?.bytesRead ?? 0) > 0;
 }
 
 function tooManyInterimAnswers(): ApiError {

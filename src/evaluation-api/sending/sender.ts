@@ -1,17 +1,22 @@
-import type { Dispatcher } from 'undici';
-import { ApiError } from '../../monitor/errors.ts';
+import { ApiError, type ApiFailureReason } from '../../monitor/errors.ts';
 import type { Endpoint, Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { ServiceSettings } from '../../monitor/ports/service.ts';
 import type { Shutdown } from '../../monitor/ports/shutdown.ts';
 import { ACCEPT_ENCODING } from './decompress.ts';
 import { requestFailure } from '../errors.ts';
+import type { Connections } from './dispatcher.ts';
 import { exchange, type ResponseHead } from './exchange.ts';
 import type { Gate, RequestClass } from '../fairness/gate.ts';
 import type { RetryHolds } from '../fairness/retry-holds.ts';
 import { readReply, withRequest } from './reply.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 import { cleanText } from '../text.ts';
+
+/** Failures after which the name of the service is resolved anew, as it may have moved. */
+const RENEWING: ReadonlySet<ApiFailureReason> = new Set(['server_error', 'timeout', 'network']);
+/** Shortest time between such renewals: a project that always fails must not cost others their connections each time. */
+const RENEW_EVERY_MS = 10_000;
 
 /** Longest address of a request in an error, in code points. */
 const MAX_URL_LENGTH = 2048;
@@ -22,7 +27,7 @@ export interface SenderOptions extends Pick<
 > {
   /** Version of evalwatch, for the `User-Agent`. */
   readonly version: string;
-  readonly dispatcher: Dispatcher;
+  readonly connections: Connections;
   readonly gate: Gate;
   readonly retryHolds: RetryHolds;
   readonly clock: Clock;
@@ -55,7 +60,7 @@ export interface ApiRequest<T> {
 export type Sender = <T>(request: ApiRequest<T>) => Promise<T>;
 
 export function createSender(options: SenderOptions): Sender {
-  const { timeoutMs, dispatcher, gate, retryHolds, clock, emit, scrub } = options;
+  const { timeoutMs, connections, gate, retryHolds, clock, emit, scrub } = options;
   const { origin, pathname } = new URL(options.baseUrl);
   const basePath = pathname === '/' ? '' : pathname;
   const usualHeaders = {
@@ -71,22 +76,29 @@ export function createSender(options: SenderOptions): Sender {
       // The answer to another request may have asked to wait meanwhile.
       retryHolds.throwIfHeld(key);
       onStart?.();
-      const answer = await exchange(dispatcher, {
-        origin,
-        path: `${basePath}${path}`,
-        headers: {
-          ...usualHeaders,
-          'x-api-key': key,
-          ...(etag !== undefined && { 'if-none-match': etag }),
-        },
-        timeoutMs,
-        clock,
-        maxBytes: options.maxResponseBytes,
-        scrub,
-        onPiece,
-        onSent: pass.sent,
-        signal: signal.requests,
-      });
+      const sendOnce = () =>
+        exchange(connections, {
+          origin,
+          path: `${basePath}${path}`,
+          headers: {
+            ...usualHeaders,
+            'x-api-key': key,
+            ...(etag !== undefined && { 'if-none-match': etag }),
+          },
+          timeoutMs,
+          clock,
+          maxBytes: options.maxResponseBytes,
+          scrub,
+          onPiece,
+          onSent: pass.sent,
+          signal: signal.requests,
+        });
+      let answer = await sendOnce();
+      if (answer.isStale) {
+        // The service has not read the request. Others of these connections may be idle for as long.
+        connections.renew();
+        answer = await sendOnce();
+      }
       const { head, bytes, durationMs } = answer;
       if (head !== undefined) {
         emit({ type: 'api.responded', endpoint, statusCode: head.statusCode });
@@ -100,6 +112,7 @@ export function createSender(options: SenderOptions): Sender {
           const url = cleanText(`${origin}${basePath}${path}`, MAX_URL_LENGTH, scrub);
           failure = withRequest(error, { url, head });
           retryHolds.holdAfter(key, failure);
+          if (RENEWING.has(failure.reason)) connections.renew(RENEW_EVERY_MS);
         }
         throw failure ?? error;
       } finally {

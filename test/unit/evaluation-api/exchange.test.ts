@@ -26,18 +26,21 @@ function setUp(options: Pick<Partial<ExchangeOptions>, 'timeoutMs' | 'onPiece'> 
     handler = given;
     return true;
   };
-  const over = exchange({ dispatch } as Dispatcher, {
-    clock: systemClock,
-    origin: 'http://127.0.0.1',
-    path: '/',
-    headers: {},
-    timeoutMs: 600_000,
-    maxBytes: 1000,
-    scrub: (text) => text,
-    onSent: () => {},
-    signal: ending.signal,
-    ...options,
-  });
+  const over = exchange(
+    { dispatch },
+    {
+      clock: systemClock,
+      origin: 'http://127.0.0.1',
+      path: '/',
+      headers: {},
+      timeoutMs: 600_000,
+      maxBytes: 1000,
+      scrub: (text) => text,
+      onSent: () => {},
+      signal: ending.signal,
+      ...options,
+    },
+  );
   handler.onRequestStart?.(connection, {});
   handler.onResponseStart?.(connection, 200, {});
   return {

@@ -344,7 +344,6 @@ describe('a connection', () => {
   it.each<[string, RequestListener]>([
     ['is cut before the answer', (_, response) => response.socket?.destroy()],
     ['is reset before the answer', (_, response) => response.socket?.resetAndDestroy()],
-    ['is cut within the header', raw('HTTP/1.1 200 OK\r\nContent-Le')],
     ['is cut within the body', raw(half)],
     [
       'is reset within the body',
@@ -369,6 +368,14 @@ describe('a connection', () => {
     expect(end).toBe(500);
     expect(ofType(events, 'api.retry_scheduled')).toMatchObject([{ reason: 'network' }]);
     expect(ofType(events, 'api.request_finished')[0]).toMatchObject({ failure: 'network' });
+  });
+
+  it('that is cut within the header counts as a kept one that was closed, once in each attempt', async () => {
+    const broken = raw('HTTP/1.1 200 OK\r\nContent-Le');
+    const { end, events, requests } = await outcome(broken, { retries: 1 });
+    expect(end).toBe('network');
+    expect(requests).toHaveLength(4);
+    expect(ofType(events, 'api.retry_scheduled')).toMatchObject([{ reason: 'network' }]);
   });
 
   it('that is refused is a network error', async () => {
