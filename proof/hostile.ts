@@ -30,8 +30,8 @@ export const hostile: Row = {
       file: 'evaluation-api/sending/exchange.ts',
       replace: [
         [
-          'onResponseError: (_, error) => stop(connectionError(error, scrub)),',
-          'onResponseError: (_, error) => reader ? reader.end() : stop(connectionError(error, scrub)),',
+          'stop(connectionError(error, scrub));',
+          'if (reader) reader.end(); else stop(connectionError(error, scrub));',
         ],
       ],
       notice: /lying length, FIN, cut at byte/,
