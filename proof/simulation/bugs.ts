@@ -46,7 +46,7 @@ export const OF_DAEMON: readonly Bug[] = [
     what: 'a clock that was set back goes unnoticed',
     file: 'schedule/setback.ts',
     replace: [['if (byMs <= MAX_DRIFT_MS) return undefined;', 'if (byMs !== 0) return undefined;']],
-    notice: /is not polled for/,
+    notice: /is not polled for|was due after the clock was set back/,
   },
   {
     what: 'a new failure waits for the next check for failures',
