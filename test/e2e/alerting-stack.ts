@@ -7,7 +7,7 @@ import { World } from '../../src/simulator/world/world.ts';
 import { startHere } from '../support/daemon-here.ts';
 import { workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
-import { withTeams } from '../support/team-routes.ts';
+import { withTeams, withWebhooks } from '../support/team-routes.ts';
 import { startAlertmanager } from './alertmanager.ts';
 import { startServer } from './server.ts';
 import { type Addresses, shipped } from './shipped.ts';
@@ -90,7 +90,9 @@ export async function startAlerting(
       programs.alertmanager,
       directory,
       addresses.alertmanager,
-      await shipped('alertmanager/alertmanager.yml', addresses, (text) => withTeams(text, teams)),
+      await shipped('alertmanager/alertmanager.yml', addresses, (text) =>
+        withWebhooks(withTeams(text, teams)),
+      ),
     ),
   );
   const prometheus = opened.use(await startPrometheus(programs.prometheus, directory, addresses));

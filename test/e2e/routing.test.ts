@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { debianTool } from '../support/debian-tool.ts';
 import { freePort } from '../support/free-port.ts';
-import { withTeams, withWatchdog } from '../support/team-routes.ts';
+import { withTeams, withWebhooks } from '../support/team-routes.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { alerts } from '../unit/prometheus/rules-file.ts';
 import { type Labels, startAlertmanager } from './alertmanager.ts';
@@ -100,7 +100,7 @@ describe.runIf(alertmanager !== '' || process.env['CI'] === 'true')(
     });
 
     it('repeats the watchdog alert, even while EvalwatchAbsent suppresses the other alerts', async () => {
-      await using manager = await startWith((text) => withWatchdog(withTeams(text, TEAMS)));
+      await using manager = await startWith((text) => withTeams(text, TEAMS), { watchdog: true });
       const held = alertsOf('search');
       await manager.post([ABSENT]);
       await expect.poll(() => manager.pages(), PATIENCE).toEqual([sentence('critical', ABSENT)]);
@@ -185,13 +185,18 @@ it('team routes have the same group_wait and repeat_interval as the default rout
 });
 
 /** Starts Alertmanager with the shipped configuration, edited as a user would, its times cut to seconds. */
-async function startWith(edit: (text: string) => string) {
+async function startWith(
+  edit: (text: string) => string,
+  options: { readonly watchdog?: boolean } = {},
+) {
   await using opened = new AsyncDisposableStack();
   const webhook = opened.use(await startWebhook());
   const directory = opened.use(await temporaryDirectory());
   const address = `127.0.0.1:${await freePort()}`;
   const addresses = { daemon: '', alertmanager: address, webhook: webhook.url };
-  const config = await shipped('alertmanager/alertmanager.yml', addresses, edit);
+  const config = await shipped('alertmanager/alertmanager.yml', addresses, (text) =>
+    withWebhooks(edit(text), options),
+  );
   const manager = opened.use(
     await startAlertmanager(alertmanager, directory.path, address, config),
   );

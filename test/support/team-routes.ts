@@ -1,5 +1,5 @@
 const EXAMPLE = /^( *)# - (?:receiver|name): search.*\n(?:\1# .*\n)*/gm;
-const WATCHDOG = /^( *)# webhook_configs:\n(?:\1# .*\n)*/m;
+const WEBHOOK = /^( *)# webhook_configs:\n(?:\1# .*\n)*/gm;
 
 /**
  * Edits the text of config/alertmanager/alertmanager.yml as its comments say: removes the "# " from the examples of a team,
@@ -11,9 +11,14 @@ export function withTeams(config: string, teams: readonly string[]): string {
   );
 }
 
-/** Gives the watchdog its webhook, as the comment in config/alertmanager/alertmanager.yml says. */
-export function withWatchdog(config: string): string {
-  return config.replace(WATCHDOG, uncommented);
+/** Gives the default receivers, and if wanted the watchdog, their webhooks: removes the "# " from them. */
+export function withWebhooks(
+  config: string,
+  options: { readonly watchdog?: boolean } = {},
+): string {
+  return config.replaceAll(WEBHOOK, (webhook) =>
+    webhook.includes('watchdog') && !options.watchdog ? webhook : uncommented(webhook),
+  );
 }
 
 function uncommented(example: string): string {
