@@ -1,6 +1,8 @@
 import { execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { type AddressInfo, type Server, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
@@ -160,15 +162,94 @@ describe.skipIf(alertmanager === '')('the inhibition rules', { timeout: 240_000 
   });
 });
 
-/** Starts an Alertmanager with the shipped configuration and posts these alerts to it. */
-async function alertmanagerWith(firing: readonly Labels[]) {
+describe.skipIf(alertmanager === '')('the receivers in receivers.yml', () => {
+  const firing = [{ alertname: 'EvalwatchPromptFailed', project: 'chat' }];
+  const annotations = {
+    summary: 'A prompt of project chat failed',
+    description: 'The newest failure was found 5s ago: TIMEOUT 1.',
+    page_url: 'https://evalwatch.example.com/projects/chat',
+    runbook_url: 'https://runbooks.example.com/EvalwatchPromptFailed.md',
+  };
+
+  it.each(['slack', 'mail'] as const)('%s says what failed, with its links', async (name) => {
+    await using received = await (name === 'slack' ? postBox() : mailBox());
+    const config = await receiverConfig(name, received.address);
+    await using _ = await alertmanagerWith(firing, { config, annotations });
+    await expect.poll(() => received.text(), PATIENCE).toContain('EvalwatchPromptFailed.md');
+    for (const text of Object.values(annotations)) expect(received.text()).toContain(text);
+  });
+});
+
+/** Returns a configuration with one of the receivers, which sends to `address`; without a login or TLS. */
+async function receiverConfig(name: 'slack' | 'mail', address: string): Promise<string> {
+  const shipped = await readFile(join(CONFIG, 'alertmanager/receivers.yml'), 'utf8');
+  const { receivers } = parse(
+    shipped
+      .replace(/api_url_file: .*/, `api_url: http://${address}/`)
+      .replace(/smarthost: .*/, `smarthost: ${address}\n        require_tls: false`)
+      .replaceAll(/^ *auth_.*\n/gm, ''),
+  ) as { receivers: readonly { readonly name: string }[] };
+  return JSON.stringify({
+    route: { receiver: name, group_wait: '0s' },
+    receivers: receivers.filter((each) => each.name === name),
+  });
+}
+
+/** Takes what is posted by HTTP. */
+function postBox() {
+  return box((take) =>
+    createServer((request, response) => {
+      request.on('data', take).on('end', () => response.end());
+    }),
+  );
+}
+
+/** Takes what is mailed by SMTP. */
+function mailBox() {
+  return box((take) =>
+    createTcpServer((socket) => {
+      socket.write('220 ready\r\n');
+      // The sender waits for the answer to each command.
+      socket.on('data', (data: Buffer) => {
+        take(data);
+        socket.write(/^DATA/m.test(data.toString()) ? '354 go on\r\n' : '250 ok\r\n');
+      });
+    }),
+  );
+}
+
+async function box(serve: (take: (data: Buffer) => void) => Server) {
+  let text = '';
+  const server = serve((data) => {
+    text += data.toString();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    text: () => text,
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      await closed;
+    },
+  };
+}
+
+/** Starts an Alertmanager with the shipped configuration, or another one, and posts these alerts to it. */
+async function alertmanagerWith(
+  firing: readonly Labels[],
+  { config, annotations = {} }: { readonly config?: string; readonly annotations?: Labels } = {},
+) {
   await using cleanup = new AsyncDisposableStack();
   const directory = cleanup.use(await temporaryDirectory());
+  const file = config === undefined ? FILE : join(directory.path, 'alertmanager.yml');
+  if (config !== undefined) await writeFile(file, config);
   const address = `127.0.0.1:${await freePort()}`;
   const process = spawn(
     alertmanager,
     [
-      `--config.file=${FILE}`,
+      `--config.file=${file}`,
       `--storage.path=${directory.path}`,
       `--web.listen-address=${address}`,
       '--cluster.listen-address=',
@@ -180,7 +261,7 @@ async function alertmanagerWith(firing: readonly Labels[]) {
     await once(process, 'exit');
   });
   const url = `http://${address}/api/v2/alerts`;
-  const body = JSON.stringify(firing.map((labels) => ({ labels })));
+  const body = JSON.stringify(firing.map((labels) => ({ labels, annotations })));
   const headers = { 'content-type': 'application/json' };
   await vi.waitFor(async () => {
     expect((await fetch(url, { method: 'POST', body, headers })).status).toBe(200);
