@@ -32,14 +32,22 @@ export interface HealthColumns {
 export const HEALTH_COLUMNS =
   'p.up, p.consecutive_failures, p.reason, p.last_poll_at, p.last_success_at, p.steady_since';
 
+/** Only a damaged or edited store has later times. No calendar computes with those beyond 8.64e15 ms. */
+const MAX_TIME = Date.parse('9999-12-31T23:59:59.999Z');
+
+/** Returns the nearest possible time, so that a daemon can start with any store (`store check` reports impossible times). */
+function toTime(ms: number | null): number | undefined {
+  return ms === null ? undefined : Math.min(Math.max(ms, 0), MAX_TIME);
+}
+
 export function toHealth(row: HealthColumns): PollHealth {
   return {
     up: Boolean(row.up),
     consecutiveFailures: row.consecutive_failures,
     reason: row.reason ?? undefined,
-    lastPollAt: row.last_poll_at ?? undefined,
-    lastSuccessAt: row.last_success_at ?? undefined,
-    steadySince: row.steady_since ?? undefined,
+    lastPollAt: toTime(row.last_poll_at),
+    lastSuccessAt: toTime(row.last_success_at),
+    steadySince: toTime(row.steady_since),
   };
 }
 

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import { type DaemonHere, readHere, startHere } from '../support/daemon-here.ts';
 import { PATIENCE, sleep, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
@@ -60,6 +61,26 @@ describe('a restart', UNHURRIED, () => {
     });
     expect(third.of('project.baseline')).toEqual([]);
   });
+
+  it.each([8_640_000_000_000_001, -9_000_000_000_000_000])(
+    'polls even if the store has a last poll at a time that no calendar has (%d)',
+    async (at) => {
+      await using service = await startAlpha();
+      service.set({ p1: 'PENDING' });
+      await using place = await workspace(service.url);
+      await using daemon = await startHere(place);
+      await daemon.line('project.baseline');
+      await daemon.stop();
+      service.set({ p1: 'RUNNING' });
+      const db = new Database(join(place.directory, 'evalwatch.db'));
+      db.prepare('UPDATE project SET last_poll_at = ?, last_success_at = ?').run(at, at);
+      db.close();
+
+      await using next = await startHere(place);
+
+      expect(await next.line('prompt.transition')).toMatchObject({ prompt_id: 'p1' });
+    },
+  );
 
   it('keeps the failure of the last poll and its reason', async () => {
     await using service = await startAlpha();
