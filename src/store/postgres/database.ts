@@ -185,7 +185,8 @@ async function runTransaction<Result>(
     await client.query('COMMIT');
     return result;
   } catch (error) {
-    if (!isOutcomeUnknown(error)) await client.query('ROLLBACK');
+    // The server rolls back. A ROLLBACK could fail and hide the first error.
+    client.end().catch(ignore);
     throw error;
   }
 }

@@ -132,6 +132,24 @@ describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL s
     ]);
   });
 
+  it('fails with its first error even if its connection is lost before it is rolled back', async () => {
+    const { url, name } = await server.createDatabase();
+    const settings = await readUrl(url);
+    const database = openDatabase({ clock: systemClock, settings, connections: 1, timeoutMs: 500 });
+    const failing = database.transaction(async (run) => {
+      const [backend] = await run<{ readonly pid: number }>('SELECT pg_backend_pid() AS pid');
+      try {
+        await run('SELECT 1 / 0');
+      } catch (error) {
+        await server.query(name, 'SELECT pg_terminate_backend($1, 60000)', [backend?.pid]);
+        throw error;
+      }
+    });
+    await expect(failing).rejects.toThrow('22012');
+    expect(await database.query({ text: 'SELECT 1 AS one' })).toEqual([{ one: 1 }]);
+    await database.close();
+  });
+
   it('restores the statement timeout of its session', async () => {
     const { url } = await makeOld();
     const settings = await readUrl(url);

@@ -102,12 +102,14 @@ export function createKnownPages(): KnownPages {
   function next(number: number): KnownPage {
     const known = unfinished.get(number);
     if (known === undefined) throw new Error(`there is no page ${number}`);
+    // Forgotten before it is read: nobody asks again after a read that failed.
+    unfinished.delete(number);
     const listings = known.listings.map((listing) => {
       const { kind, baselined } = listing;
       return { kind, baselined, rows: listing.next(PART_ROWS) };
     });
     const isLast = listings.every(({ rows }) => rows.length < PART_ROWS);
-    if (isLast) unfinished.delete(number);
+    if (!isLast) unfinished.set(number, known);
     return { version: known.version, listings, more: isLast ? undefined : number };
   }
 

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { StoreError } from '../../../monitor/errors.ts';
 import type { Connection } from '../connection.ts';
 import { countSettledFailures } from './error-totals.ts';
+import { createTransactions } from './transactions.ts';
 
 /** "EVWT": marks an SQLite file as a store of evalwatch. */
 export const APPLICATION_ID = 0x45565754;
@@ -32,15 +33,16 @@ export async function readMigrations(): Promise<readonly string[]> {
 
 /** Applies the migrations that the file lacks, each with its version in one transaction. */
 export function migrate(db: Connection, migrations: readonly string[]): void {
+  const run = createTransactions(db);
   for (const [index, sql] of migrations.entries()) {
     const version = index + 1;
     if (version <= schemaVersion(db)) continue;
-    db.transaction(() => {
+    run({ begins: true, ends: true }, () => {
       db.exec(sql);
       AFTER_MIGRATION.get(version)?.(db);
       db.pragma(`application_id = ${APPLICATION_ID}`);
       db.pragma(`user_version = ${version}`);
-    }).immediate();
+    });
   }
 }
 
