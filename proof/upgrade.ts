@@ -36,8 +36,10 @@ export const upgrade: Row = {
     what: 'migrations without a transaction',
     file: 'store/sqlite/sql/migrate.ts',
     replace: [
-      ['db.transaction(() => {', '(() => {'],
-      ['}).immediate();', '})();'],
+      [
+        'const run = createTransactions(db);',
+        'const run = (_place: unknown, work: () => void) => work();',
+      ],
     ],
     notice: /neither the old store nor a newer one/,
   },
