@@ -4,7 +4,6 @@ import type * as ErrorInfoRoom from '../../src/evaluation-api/error-info.ts';
 import { openListingStreams } from '../listing-streams.ts';
 import type { Surface } from './surface.ts';
 import { anyText } from '../../test/support/any-text.ts';
-import { takeAtOnce } from '../../test/support/at-once.ts';
 
 const KEY = 'an-api-key-of-the-fuzzer';
 const scrub = (text: string) => text.replaceAll(KEY, '[redacted]');
@@ -138,7 +137,7 @@ export async function listings(source: string): Promise<readonly Surface[]> {
         (prompt) => {
           const body = Buffer.from(JSON.stringify(prompt) ?? '');
           try {
-            const told = takeAtOnce(readErrorInfo(body, scrub));
+            const told = readErrorInfo(body, scrub);
             const message = told?.errorInfo.error_msg ?? '';
             if (Buffer.byteLength(message) > 8192) throw new TypeError('error_msg is too long');
             if (!message.isWellFormed()) throw new TypeError('error_msg is cut in a character');

@@ -35,7 +35,7 @@ import { readUrl } from '../../src/store/postgres/url.ts';
 import { parseSchedule, validateSchedule } from '../../src/schedule/calendar.ts';
 import { readExpression } from '../../src/schedule/expression.ts';
 import { zoneOf } from '../../src/schedule/zone.ts';
-import { negotiate } from '../../src/simulator/encoding.ts';
+import { acceptsGzip } from '../../src/simulator/encoding.ts';
 import { parseFaults } from '../../src/simulator/faults/fault-text.ts';
 import type { TextFunction } from './text-function.ts';
 
@@ -179,7 +179,7 @@ export function config(directory: string): readonly TextFunction[] {
       call: (text) => parseSchedule('* * * * *', text),
     },
     { name: 'schedule/zone.ts zoneOf', call: zoneOf },
-    { name: 'simulator/encoding.ts negotiate', call: negotiate },
+    { name: 'simulator/encoding.ts acceptsGzip', call: acceptsGzip },
     { name: 'simulator/faults/fault-text.ts parseFaults', call: parseFaults },
     {
       name: 'simulator/faults/fault-text.ts parseFaults, of an argument',

@@ -1,19 +1,15 @@
 import { causeOf } from '../../src/domain/cause.ts';
 import { statusOf } from '../../src/domain/status.ts';
-import { decodersFor } from '../../src/evaluation-api/sending/decompress.ts';
 import { readErrorInfo } from '../../src/evaluation-api/error-info.ts';
 import { connectionError } from '../../src/evaluation-api/errors.ts';
 import { decodeEscapes, mayHaveEscapes } from '../../src/evaluation-api/escapes.ts';
-import { parseJson, readItems, readJson } from '../../src/evaluation-api/listing/json.ts';
+import { parseItems, parseJson } from '../../src/evaluation-api/listing/json.ts';
 import { formsOf } from '../../src/evaluation-api/key-forms.ts';
-import { WANTED_OF_LISTING } from '../../src/evaluation-api/listing/listing.ts';
 import { etagOf, readReply } from '../../src/evaluation-api/sending/reply.ts';
 import { parseRetryAfter } from '../../src/evaluation-api/sending/retry-after.ts';
 import { createSecrets } from '../../src/evaluation-api/secrets.ts';
-import { parsePartially } from '../../src/evaluation-api/listing/parse-partially.ts';
 import { cleanText, cutCodePoints, cutUtf8 } from '../../src/evaluation-api/text.ts';
 import type { TextFunction } from './text-function.ts';
-import { takeAtOnce } from '../../test/support/at-once.ts';
 import { readListing } from '../../test/support/read-listing.ts';
 
 const one = createSecrets();
@@ -29,7 +25,7 @@ async function list(body: Buffer, pieceBytes = body.length): Promise<void> {
 }
 
 function single(body: Buffer): void {
-  takeAtOnce(readErrorInfo(body, scrub));
+  readErrorInfo(body, scrub);
 }
 
 function reply(statusCode: number, headers: Record<string, string>, body: Buffer): void {
@@ -63,25 +59,12 @@ export const evaluationApi: readonly TextFunction[] = [
     call: (text) => cleanText(text, text.length / 2, scrub),
   },
   {
-    name: 'evaluation-api/listing/parse-partially.ts parsePartially',
-    call: (text) => takeAtOnce(parsePartially(text, WANTED_OF_LISTING)),
-  },
-  {
-    name: 'evaluation-api/listing/parse-partially.ts parsePartially, of a text in it',
-    call: (text) =>
-      takeAtOnce(parsePartially(JSON.stringify([{ name: text, other: text }]), WANTED_OF_LISTING)),
-  },
-  {
     name: 'evaluation-api/listing/json.ts parseJson',
-    call: (text) => parseJson(Buffer.from(text)),
+    call: (text) => parseJson(Buffer.from(text), scrub),
   },
   {
-    name: 'evaluation-api/listing/json.ts readJson',
-    call: (text) => takeAtOnce(readJson(Buffer.from(text), WANTED_OF_LISTING)),
-  },
-  {
-    name: 'evaluation-api/listing/json.ts readItems',
-    call: (text) => takeAtOnce(readItems(Buffer.from(`[${text}]`), WANTED_OF_LISTING)),
+    name: 'evaluation-api/listing/json.ts parseItems',
+    call: (text) => parseItems(Buffer.from(`[${text}]`), scrub),
   },
   {
     name: 'evaluation-api/listing/item-scanner.ts createItemScanner, of a whole body',
@@ -134,7 +117,6 @@ export const evaluationApi: readonly TextFunction[] = [
     name: 'evaluation-api/sending/retry-after.ts parseRetryAfter',
     call: (text) => parseRetryAfter(text, 0),
   },
-  { name: 'evaluation-api/sending/decompress.ts decodersFor', call: (text) => decodersFor(text) },
   {
     name: 'domain/cause.ts causeOf',
     call: (text) => causeOf({ error_id: text, error_msg: text }),

@@ -88,8 +88,9 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   'takes what this program made': [
     'store/postgres/postgres-reader.ts openPostgresReader',
     'store/postgres/sql/projects.ts flushInput',
+    'evaluation-api/listing/json.ts notJson',
     'simulator/answer.ts validationAnswer',
-    'simulator/encoding.ts encode',
+    'simulator/encoding.ts gzip',
     'simulator/faults/item-damage.ts damageItems',
     'simulator/faults/item-damage.ts statusesOf',
     'simulator/world/key-ring.ts createKeyRing',
@@ -97,7 +98,6 @@ export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
     'simulator/world/status-changes.ts nextStatus',
     'simulator/world/records.ts makePrompt',
   ],
-  'is a part of what parsePartially does': ['evaluation-api/listing/json-lexer.ts createJsonLexer'],
   'is a part of what causeOf does, on at most 8 KiB': [
     'domain/causes/error-answer.ts readErrorAnswer',
     'domain/causes/error-answer.ts unescapeText',

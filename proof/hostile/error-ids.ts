@@ -6,7 +6,7 @@ import type * as ErrorInfoRoom from '../../src/evaluation-api/error-info.ts';
 import { createSecrets } from '../../src/evaluation-api/secrets.ts';
 import type { FailureKey, Store } from '../../src/monitor/ports/store.ts';
 import type * as SqliteRoom from '../../src/store/sqlite/sqlite-store.ts';
-import { detectChanges, takeAtOnce } from '../../test/support/at-once.ts';
+import { detectChanges } from '../../test/support/at-once.ts';
 import { healthAt, startWorker } from '../../test/support/postgres-store.ts';
 import { startPostgres } from '../../test/support/postgres.ts';
 import { postgresPrograms } from '../../test/support/postgres-server.ts';
@@ -76,7 +76,7 @@ export async function countErrorIds({
   function settlementOf(n: number): Settlement {
     const info = { error_id: KINDS[n % KINDS.length]?.(n), error_msg: `hostile ${n}` };
     const body = Buffer.from(JSON.stringify({ error_info: info }));
-    const found = takeAtOnce(readErrorInfo(body, scrub));
+    const found = readErrorInfo(body, scrub);
     if (found === undefined) throw new Error('no error_info');
     return found;
   }

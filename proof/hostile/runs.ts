@@ -26,7 +26,8 @@ const SPECIALS: readonly string[] = [
   `${KEY.slice(0, -1)}\\`,
   encodeURIComponent(KEY).slice(0, -1),
 ];
-const RUN_LENGTH = 25_000;
+/** So that an item with two times all runs is smaller than 1 MiB. */
+const RUN_LENGTH = 5_000;
 /** Length of one header; all headers together may have 16 KiB. */
 const HEADER_LENGTH = 12_000;
 

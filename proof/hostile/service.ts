@@ -17,7 +17,6 @@ import {
   oddListing,
 } from './cast.ts';
 import { type Answer, type Exchange, GOOD, listing } from './exchange.ts';
-import type { Form } from './form.ts';
 import { hugeOnes } from './huge.ts';
 import { KINDS } from './kinds.ts';
 
@@ -55,7 +54,7 @@ export interface Report {
 const [key = '', form = 'long'] = process.argv.slice(2);
 const MOVES_MS = 1500;
 
-const huge = few(await hugeOnes(form as Form));
+const huge = few(hugeOnes());
 const cheap = few(KINDS);
 const hostilities = { ...cheap, ...huge };
 const kinds = Object.keys(hostilities);

@@ -1,6 +1,5 @@
 import type { Dispatcher } from 'undici';
 import type { SecretSource } from '../domain/secret-source.ts';
-import { takeSteps } from '../monitor/steps.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Endpoint, Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
@@ -158,8 +157,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
           classOf: () => 'detail',
           signal,
           onStart,
-          interpret: async (body) =>
-            body && (await takeSteps(readErrorInfo(body, scrub), signal.requests)),
+          interpret: (body) => body && readErrorInfo(body, scrub),
         }),
       );
     },

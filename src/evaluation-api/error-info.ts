@@ -1,9 +1,7 @@
-import type { Steps } from '../domain/steps.ts';
 import type { FetchedErrorInfo } from '../domain/failure.ts';
 import { ApiError } from '../monitor/errors.ts';
-import { isObject, readJson } from './listing/json.ts';
+import { isObject, parseJson } from './listing/json.ts';
 import type { Scrub } from '../domain/scrub.ts';
-import { type Keep, SCALAR } from './listing/parse-partially.ts';
 import { cleanText, cutUtf8 } from './text.ts';
 
 /** Longest id that is kept, in code points. */
@@ -11,16 +9,12 @@ const MAX_ERROR_ID_LENGTH = 1024;
 /** Longest message that is kept, in bytes of UTF-8 (docs/specification.md#error_info). */
 const MAX_ERROR_MSG_BYTES = 8192;
 
-const TEXTS: Keep = { fields: new Map(['error_id', 'error_msg'].map((name) => [name, SCALAR])) };
-/** The fields that are read from a prompt. */
-const WANTED: Keep = { fields: new Map([['error_info', TEXTS]]) };
-
 /**
  * Reads the error_info from the body of a prompt; undefined if it is absent or empty.
  * @throws {ApiError} `invalid_response`
  */
-export function* readErrorInfo(body: Buffer, scrub: Scrub): Steps<FetchedErrorInfo | undefined> {
-  const prompt = yield* readJson(body, WANTED);
+export function readErrorInfo(body: Buffer, scrub: Scrub): FetchedErrorInfo | undefined {
+  const prompt = parseJson(body, scrub);
   if (!isObject(prompt) || Array.isArray(prompt)) {
     throw new ApiError('invalid_response', 'the body is not an object');
   }

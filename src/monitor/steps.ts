@@ -18,10 +18,8 @@ export async function takeSteps<Result>(
   for (;;) {
     const step = work.next();
     if (step.done === true) return step.value;
-    await steps.run(0, BYTES_PER_TURN, aTurn());
+    // Takes a turn of the queue; the step that waits for it follows in the same turn of the event loop.
+    await steps.run(0, BYTES_PER_TURN, () => {});
     signal?.throwIfAborted();
   }
 }
-
-/** Takes a turn of the queue; the step that waits for it follows in the same turn of the event loop. */
-function* aTurn(): Steps<void> {}

@@ -1,5 +1,5 @@
 import { STATUS_CODES } from 'node:http';
-import { type Coding, contentEncoding, encode } from './encoding.ts';
+import { gzip } from './encoding.ts';
 import type { ItemStatus } from './world/listings.ts';
 import type { Kind } from './world/records.ts';
 
@@ -91,9 +91,8 @@ export function validationAnswer(parameter: string, msg: string, type: string): 
 }
 
 /** Compresses an answer. An answer without a body, or with a compressed one, is returned unchanged. */
-export function compressed(answer: Answer, coding: Coding): Answer {
+export function compressed(answer: Answer): Answer {
   const { body, headers } = answer;
   if (!Buffer.isBuffer(body) || body.length === 0 || 'content-encoding' in headers) return answer;
-  const encoding = { 'content-encoding': contentEncoding(coding) };
-  return { ...answer, body: encode(body, coding), headers: { ...headers, ...encoding } };
+  return { ...answer, body: gzip(body), headers: { ...headers, 'content-encoding': 'gzip' } };
 }

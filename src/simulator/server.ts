@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { compressed } from './answer.ts';
 import { control, isControl } from './control.ts';
 import { deliver } from './deliver.ts';
-import { negotiate } from './encoding.ts';
+import { acceptsGzip } from './encoding.ts';
 import { applyFault } from './faults/fault.ts';
 import { createFaultPlan, type FaultPlan, type FaultRule } from './faults/fault-plan.ts';
 import { createJournal, type JournalEntry } from './world/journal.ts';
@@ -76,8 +76,8 @@ export async function startSimulator(options: SimulatorOptions): Promise<Simulat
       (kept, fault) => applyFault(kept, fault, keyOf(request)),
       faultFree,
     );
-    const coding = options.compression && negotiate(request.headers['accept-encoding'] ?? '');
-    const sent = coding ? compressed(faulty, coding) : faulty;
+    const isZipped = options.compression && acceptsGzip(request.headers['accept-encoding'] ?? '');
+    const sent = isZipped ? compressed(faulty) : faulty;
     const complete = await deliver(response, sent);
     if (complete && sent.listing !== undefined) {
       journal.record(sent.listing, { producedAt, finishedAt: world.now() }, sent.status === 304);

@@ -1,10 +1,13 @@
+import { ApiError } from '../../monitor/errors.ts';
 import { BYTES_PER_TURN } from '../../monitor/steps.ts';
 import { createByteBuffer, type ByteBuffer } from '../sending/byte-buffer.ts';
 import type { OnPart } from './item-scanner.ts';
 
-/** Maximum that is parsed at once: about two milliseconds. A larger item is parsed alone, in steps. */
-export const STRETCH_BYTES = BYTES_PER_TURN;
+/** Maximum that is parsed at once, about two milliseconds; a larger item is parsed alone. */
+const STRETCH_BYTES = BYTES_PER_TURN;
 const STRETCH_ITEMS = 4096;
+/** Largest item of a listing (docs/specification.md#fetching). */
+const MAX_ITEM_BYTES = 1024 * 1024;
 
 const COMMA = Buffer.from(',');
 
@@ -26,6 +29,7 @@ export interface CollectorOptions {
 
 /** Copies the new items out of a body that arrives in parts, and keeps nothing else of it. */
 export interface ItemCollector {
+  /** @throws {ApiError} `too_large`, as soon as an item is */
   readonly onPart: OnPart;
   /** Passes on the items collected since the last full stretch. */
   flush(): void;
@@ -53,6 +57,7 @@ export function createItemCollector(options: CollectorOptions): ItemCollector {
 
   /** Copies the bytes of the open item up to `end`, from those of earlier parts and from this one. */
   function collect(part: Buffer, end: number): void {
+    throwIfTooLarge(end);
     const isFull = indexes.length === STRETCH_ITEMS || text.length() + end - start > STRETCH_BYTES;
     if (isFull) flush();
     text.append(COMMA);
@@ -60,6 +65,15 @@ export function createItemCollector(options: CollectorOptions): ItemCollector {
     if (start < early) text.append(open.bytes(), start - openStart(), early - openStart());
     if (end > position) text.append(part, Math.max(0, start - position), end - position);
     indexes.push(index);
+  }
+
+  /** Throws if the open item is too large when it reaches to `end`. */
+  function throwIfTooLarge(end: number): void {
+    if (end - start <= MAX_ITEM_BYTES) return;
+    throw new ApiError(
+      'too_large',
+      `item ${index} of the listing is larger than ${MAX_ITEM_BYTES} bytes`,
+    );
   }
 
   function openStart(): number {
@@ -79,6 +93,7 @@ export function createItemCollector(options: CollectorOptions): ItemCollector {
       else open.clear();
       if (isOpen) open.append(part, Math.max(0, start - position));
       position += part.length;
+      if (isOpen) throwIfTooLarge(position);
     },
     flush,
   };

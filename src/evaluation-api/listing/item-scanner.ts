@@ -36,7 +36,7 @@ const WITHIN = 1;
 const FAULTS: ReadonlyMap<number, string> = new Map([
   [3, 'the body is not a JSON array'],
   [4, 'the body is nested deeper than 64'],
-  [5, 'the body is not JSON'],
+  [5, 'the body is not JSON: its array has no end, or more follows it'],
 ]);
 
 /**

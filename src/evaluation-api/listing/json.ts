@@ -1,13 +1,11 @@
-import type { Steps } from '../../domain/steps.ts';
 import { isAscii, isUtf8 } from 'node:buffer';
+import type { Scrub } from '../../domain/scrub.ts';
 import { ApiError } from '../../monitor/errors.ts';
-import { type Keep, MAX_DEPTH, parsePartially } from './parse-partially.ts';
 
-/**
- * Larger texts are parsed partially and in steps. JSON.parse is faster for small texts, but builds all fields of a large
- * one at once: a million of them take a second and hundreds of megabytes.
- */
-const LARGE_BYTES = 256 * 1024;
+/** Levels of arrays and objects, the outermost being 1 (docs/specification.md#fetching). */
+const MAX_DEPTH = 64;
+/** Number of characters that an error shows before and after the place where a body is not JSON. */
+const SHOWN_AROUND = 20;
 
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
 const QUOTE = 0x22;
@@ -18,65 +16,63 @@ const OPENING_BRACE = 0x7b;
 const CLOSING_BRACE = 0x7d;
 
 /**
- * Parses a body of JSON in UTF-8, with or without a byte order mark. For a large body, builds only the `wanted` parts.
- * @throws {ApiError} `invalid_response`; its message contains nothing of the body
+ * Parses a body of JSON in UTF-8, with or without a byte order mark.
+ * @throws {ApiError} `invalid_response`; its message says where the body is not JSON
  */
-export function* readJson(body: Buffer, wanted: Keep): Steps<unknown> {
-  if (body.length <= LARGE_BYTES) return parseJson(body);
-  return yield* parseLarge(withoutMark(body), wanted);
-}
-
-/**
- * Parses a whole body, which has to be small; otherwise like `readJson`.
- * @throws {ApiError} `invalid_response`
- */
-export function parseJson(body: Buffer): unknown {
+export function parseJson(body: Buffer, scrub: Scrub): unknown {
   // Checked before parsing: code that walks through a deeply nested value could overflow the stack.
   if (isTooDeep(body)) {
     throw new ApiError('invalid_response', `the body is nested deeper than ${MAX_DEPTH}`);
   }
-  return parse(withoutMark(body));
+  const hasMark = body.subarray(0, 3).equals(BYTE_ORDER_MARK);
+  return parse(body.subarray(hasMark ? 3 : 0), scrub);
 }
 
 /**
  * Parses consecutive items of a JSON array. The stretch includes the bracket or comma before the first item and the one
- * after the last; both bytes are overwritten. For a large stretch, builds only the `wanted` parts.
- * @throws {ApiError} `invalid_response`
+ * after the last; both bytes are overwritten.
+ * @throws {ApiError} as `parseJson`
  */
-export function* readItems(stretch: Buffer, wanted: Keep): Steps<readonly unknown[]> {
+export function parseItems(stretch: Buffer, scrub: Scrub): readonly unknown[] {
   stretch[0] = OPENING_BRACKET;
   stretch[stretch.length - 1] = CLOSING_BRACKET;
-  const isLarge = stretch.length > LARGE_BYTES;
-  const items = isLarge ? yield* parseLarge(stretch, wanted) : parse(stretch);
-  if (!Array.isArray(items)) throw notJsonError();
+  const items = parse(stretch, scrub);
+  if (!Array.isArray(items)) throw notJson('its brackets do not match');
   return items;
 }
 
-function parse(bytes: Buffer): unknown {
+function parse(bytes: Buffer, scrub: Scrub): unknown {
   const text = decode(bytes);
   try {
     return JSON.parse(text);
   } catch {
-    throw notJsonError();
+    throw notJson(faultOf(scrub(text)));
   }
 }
 
-function* parseLarge(bytes: Buffer, wanted: Keep): Steps<unknown> {
-  const text = decode(bytes);
-  yield;
+export function notJson(what: string): ApiError {
+  return new ApiError('invalid_response', `the body is not JSON: ${what}`);
+}
+
+/** Says what is wrong with a text that is not JSON, and where. The text is scrubbed already, as what is said quotes it. */
+function faultOf(text: string): string {
+  let message = '';
   try {
-    return yield* parsePartially(text, wanted);
+    JSON.parse(text);
   } catch (error) {
-    throw error instanceof SyntaxError ? notJsonError() : error;
+    if (error instanceof Error) ({ message } = error);
   }
-}
-
-export function notJsonError(): ApiError {
-  return new ApiError('invalid_response', 'the body is not JSON');
-}
-
-function withoutMark(body: Buffer): Buffer {
-  return body.subarray(body.subarray(0, 3).equals(BYTE_ORDER_MARK) ? 3 : 0);
+  // V8 quotes the text around a wrong token, and tells the position of other faults.
+  const token = /^(?<what>Unexpected token .+?), (?:\.{3})?"(?<near>.*)"(?:\.{3})? is not/s.exec(
+    message,
+  );
+  const other = /^(?<what>.+?)(?: in JSON)? at position (?<at>\d+)/.exec(message);
+  const at = Number(other?.groups?.['at']);
+  const near =
+    token?.groups?.['near'] ??
+    (other ? text.slice(Math.max(0, at - SHOWN_AROUND), at + SHOWN_AROUND) : '');
+  const what = (token ?? other)?.groups?.['what'] ?? message;
+  return `${what}${near === '' ? '' : ` near ${JSON.stringify(near)}`}`.toWellFormed();
 }
 
 function decode(bytes: Buffer): string {

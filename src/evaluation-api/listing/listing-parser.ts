@@ -1,12 +1,11 @@
 import type { Listing } from '../../domain/record.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 import type { Kind } from '../../domain/status.ts';
-import type { Steps } from '../../domain/steps.ts';
 import type { StepQueue } from '../../monitor/step-queue.ts';
 import { createByteBuffer, type ByteBuffer } from '../sending/byte-buffer.ts';
-import { STRETCH_BYTES, type Stretch } from './item-collector.ts';
-import { notJsonError, readItems } from './json.ts';
-import { createListingReader, WANTED_OF_LISTING } from './listing.ts';
+import type { Stretch } from './item-collector.ts';
+import { notJson, parseItems } from './json.ts';
+import { createListingReader } from './listing.ts';
 import type { ReadingBudget } from './record-budget.ts';
 
 /** About the memory that a record takes besides its texts, bytes. */
@@ -63,8 +62,7 @@ export function createListingParser(options: ParserOptions): ListingParser {
   async function parseLater({ text, indexes }: Stretch): Promise<void> {
     waiting += 1;
     try {
-      const bytes = Math.min(text.length(), STRETCH_BYTES);
-      await steps.run(rank, bytes, parse(text.bytes(), indexes));
+      await steps.run(rank, text.length(), () => parse(text.bytes(), indexes));
     } catch (error) {
       // Thrown at the end: a body that is also cut or too large fails for that.
       fault ??= error;
@@ -76,12 +74,12 @@ export function createListingParser(options: ParserOptions): ListingParser {
     parsed = Promise.withResolvers();
   }
 
-  function* parse(text: Buffer, indexes: readonly number[]): Steps<void> {
+  function parse(text: Buffer, indexes: readonly number[]): void {
     if (isCancelled || fault !== undefined) return;
     budget.take(text.length + RECORD_BYTES * indexes.length);
-    const items = yield* readItems(text, WANTED_OF_LISTING);
+    const items = parseItems(text, scrub);
     if (items.length === 0) hasEmptyItem = true;
-    else if (items.length !== indexes.length) throw notJsonError();
+    else if (items.length !== indexes.length) throw notJson('its brackets do not match');
     for (const [offset, item] of items.entries()) ids.push(reader.add(item, indexes[offset] ?? 0));
   }
 
@@ -105,7 +103,7 @@ export function createListingParser(options: ParserOptions): ListingParser {
       await untilWaiting(0);
       if (fault !== undefined) throw fault;
       // An empty array has no item; anywhere else, an empty item is invalid.
-      if (hasEmptyItem && itemCount > 1) throw notJsonError();
+      if (hasEmptyItem && itemCount > 1) throw notJson('there is nothing where an item should be');
       return { ids, listing: reader.listing(), unusualIds: reader.unusualIds() };
     },
     cancel: () => {

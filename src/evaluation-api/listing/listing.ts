@@ -3,18 +3,12 @@ import { statusOf, type Kind, type Status } from '../../domain/status.ts';
 import { createAnomalyCounter } from './anomaly-counter.ts';
 import { isObject } from './json.ts';
 import type { Scrub } from '../../domain/scrub.ts';
-import { type Keep, SCALAR } from './parse-partially.ts';
 import { cleanText, cutCodePoints } from '../text.ts';
 
 /** Lengths in code points (docs/specification.md#reading-items). */
 const MAX_ID_LENGTH = 512;
 const MAX_TEXT_LENGTH = 1024;
 const MAX_STATUS_LENGTH = 256;
-
-/** The fields that are read from a listing. */
-export const WANTED_OF_LISTING: Keep = {
-  items: { fields: new Map(['id', 'status', 'name', 'timestamp'].map((name) => [name, SCALAR])) },
-};
 
 /** Turns the items of a listing into records, and counts anomalous items (docs/specification.md#reading-items). */
 export interface ListingReader {

@@ -7,8 +7,8 @@ import { createDeadline } from './deadline.ts';
 import { connectionError } from '../errors.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 
-/** Limit for bodies of errors: that of a 422 holds details, and the others are read to keep the connection. */
-const MAX_ERROR_BYTES = 1024 * 1024;
+/** Limit for bodies that are kept whole: details, and those of errors, which are read for what they say and to keep the connection. */
+const MAX_KEPT_BYTES = 1024 * 1024;
 /**
  * Chunks read in one turn of the event loop, a few milliseconds: a connection can deliver hundreds of thousands at
  * once.
@@ -24,7 +24,7 @@ export interface ExchangeOptions {
   /** Deadline for the whole exchange, body included, but without the time for which `onPiece` holds it up. */
   readonly timeoutMs: number;
   readonly clock: Pick<Clock, 'monotonic' | 'timeout'>;
-  /** Maximum size of the body of a 200, after decompression. */
+  /** Maximum size of the body of a 200 that `onPiece` takes, before and after decompression. */
   readonly maxBytes: number;
   readonly scrub: Scrub;
   /**
@@ -76,7 +76,7 @@ export async function exchange(
   /** Number of chunks in this turn of the event loop. */
   let chunks = 0;
   let interimAnswers = 0;
-  /** Whether the decoders currently have no room. */
+  /** Whether the reader currently has no room. */
   let isFull = false;
   let isOver = false;
   let isStale = false;
@@ -115,13 +115,15 @@ export async function exchange(
           return;
         }
         head = { statusCode, headers: responseHeaders };
+        const taker = statusCode === 200 ? onPiece : undefined;
         try {
           reader = createBodyReader({
             headers: responseHeaders,
-            maxBytes: statusCode === 200 ? maxBytes : Math.min(maxBytes, MAX_ERROR_BYTES),
+            maxBytes: taker ? maxBytes : Math.min(maxBytes, MAX_KEPT_BYTES),
+            scrub,
             onPiece: (piece) => {
-              if (statusCode === 200 && onPiece !== undefined) {
-                const room = onPiece(piece);
+              if (taker) {
+                const room = taker(piece);
                 return room && deadline.without(room);
               }
               kept.append(piece);

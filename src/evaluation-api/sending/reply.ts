@@ -104,7 +104,7 @@ function furtherDetails(
  * (docs/specification.md#fetching); undefined if it is empty or not text.
  */
 function wordsOf(body: Buffer, scrub: Scrub): string | undefined {
-  const words = detailOf(body) ?? (isUtf8(body) ? body.toString() : '');
+  const words = detailOf(body, scrub) ?? (isUtf8(body) ? body.toString() : '');
   // White space is joined after the scrub, because a key may contain spaces.
   const line = cleanText(words, MAX_DETAIL_LENGTH, scrub).replaceAll(/\s+/g, ' ').trim();
   // Copied, because a slice would keep the whole body in memory for as long as the error is shown.
@@ -112,9 +112,9 @@ function wordsOf(body: Buffer, scrub: Scrub): string | undefined {
 }
 
 /** Returns the `detail` of a JSON body, as JSON if it is no text; undefined if there is none. */
-function detailOf(body: Buffer): string | undefined {
+function detailOf(body: Buffer, scrub: Scrub): string | undefined {
   try {
-    const fault = parseJson(body);
+    const fault = parseJson(body, scrub);
     const detail = isObject(fault) ? fault['detail'] : undefined;
     return typeof detail === 'string' ? detail : JSON.stringify(detail);
   } catch (error) {

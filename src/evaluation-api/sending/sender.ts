@@ -3,7 +3,6 @@ import type { Endpoint, Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { ServiceSettings } from '../../monitor/ports/service.ts';
 import type { Shutdown } from '../../monitor/ports/shutdown.ts';
-import { ACCEPT_ENCODING } from './decompress.ts';
 import { requestFailure } from '../errors.ts';
 import type { Connections } from './dispatcher.ts';
 import { exchange, type ResponseHead } from './exchange.ts';
@@ -65,7 +64,7 @@ export function createSender(options: SenderOptions): Sender {
   const basePath = pathname === '/' ? '' : pathname;
   const usualHeaders = {
     accept: 'application/json',
-    'accept-encoding': ACCEPT_ENCODING,
+    'accept-encoding': 'gzip',
     'user-agent': `evalwatch/${options.version}`,
   };
 

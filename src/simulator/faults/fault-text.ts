@@ -1,5 +1,4 @@
 import { RESET_TIMES } from '../answer.ts';
-import { CODINGS } from '../encoding.ts';
 import { ECHO_PLACES, type Fault } from './fault.ts';
 import type { FaultRule } from './fault-plan.ts';
 import { GARBAGES, isGarbage } from './garbage.ts';
@@ -55,22 +54,13 @@ const syntaxes: Readonly<Record<string, Syntax>> = {
     argument: 'SIZE',
     parse: (text) => whenDefined(parseSize(text || '300MiB'), (bytes) => ({ kind: 'bomb', bytes })),
   },
-  ...Object.fromEntries(
-    CODINGS.map((coding): [string, Syntax] => [
-      coding,
-      {
-        argument: undefined,
-        parse: (text) => (text === '' ? { kind: 'compression', coding, broken: false } : undefined),
-      },
-    ]),
-  ),
+  gzip: {
+    argument: undefined,
+    parse: (text) => (text === '' ? { kind: 'compression', broken: false } : undefined),
+  },
   broken: {
-    argument: CODINGS.join('|'),
-    parse: (text) =>
-      whenDefined(
-        CODINGS.find((coding) => coding === (text || 'gzip')),
-        (coding) => ({ kind: 'compression', coding, broken: true }),
-      ),
+    argument: undefined,
+    parse: (text) => (text === '' ? { kind: 'compression', broken: true } : undefined),
   },
   'content-type': {
     argument: 'TYPE',
@@ -116,11 +106,7 @@ const ALL = [
   'items=null-status:0.01',
   'echo=error:0.005',
   'content-type:0.02',
-  'gzip:0.2',
-  'br:0.1',
-  'zstd:0.1',
-  'deflate:0.1',
-  'deflate-raw:0.1',
+  'gzip:0.5',
   'broken:0.01',
   'delay=2s:0.03',
   'delay=200ms:0.1',

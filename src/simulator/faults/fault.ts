@@ -8,7 +8,7 @@ import {
   jsonAnswer,
   validationAnswer,
 } from '../answer.ts';
-import { type Coding, contentEncoding, encode, gzipBomb } from '../encoding.ts';
+import { gzip, gzipBomb } from '../encoding.ts';
 import { garbage, type Garbage } from './garbage.ts';
 import { damageItems, type ItemDamage, statusesOf } from './item-damage.ts';
 
@@ -37,8 +37,8 @@ export type Fault =
   | { readonly kind: 'oversize'; readonly bytes: number; readonly chunked: boolean }
   /** A small gzip body that decompresses to `bytes` spaces. */
   | { readonly kind: 'bomb'; readonly bytes: number }
-  /** Compressed even if the client does not accept it; `broken` truncates the compressed bytes. */
-  | { readonly kind: 'compression'; readonly coding: Coding; readonly broken: boolean }
+  /** Compressed with gzip even if the client does not accept it; `broken` truncates the compressed bytes. */
+  | { readonly kind: 'compression'; readonly broken: boolean }
   /** The answer is sent later, with its content from the time of the request. */
   | { readonly kind: 'delay'; readonly ms: number }
   | Exclude<Delivery, { readonly kind: 'whole' }>;
@@ -96,9 +96,7 @@ export function applyFault(answer: Answer, fault: Fault, key: string): Answer {
     case 'bomb':
       return bodyAnswer(200, gzipBomb(fault.bytes), { 'content-encoding': 'gzip' });
     case 'compression':
-      return fault.broken
-        ? compressedBrokenly(answer, fault.coding)
-        : compressed(answer, fault.coding);
+      return fault.broken ? compressedBrokenly(answer) : compressed(answer);
     case 'delay':
       return { ...answer, delayMs: fault.ms };
     case 'drip':
@@ -170,14 +168,14 @@ function withEchoedErrorInfo(key: string): Answer {
   return jsonAnswer(200, { name: key, timestamp: key, status: 'FAILED', error_info: errorInfo });
 }
 
-function compressedBrokenly(answer: Answer, coding: Coding): Answer {
+function compressedBrokenly(answer: Answer): Answer {
   const { body } = answer;
-  const whole = Buffer.isBuffer(body) && body.length > 0 ? encode(body, coding) : undefined;
+  const whole = Buffer.isBuffer(body) && body.length > 0 ? gzip(body) : undefined;
   if (whole === undefined || 'content-encoding' in answer.headers) return answer;
   return {
     ...answer,
     body: whole.subarray(0, Math.floor(whole.length * 0.75)),
-    headers: { ...answer.headers, 'content-encoding': contentEncoding(coding) },
+    headers: { ...answer.headers, 'content-encoding': 'gzip' },
     listing: undefined,
   };
 }

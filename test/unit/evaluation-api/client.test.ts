@@ -36,7 +36,7 @@ describe('a request', () => {
     expect(requests[0]?.headers).toMatchObject({
       'x-api-key': KEY,
       accept: 'application/json',
-      'accept-encoding': 'gzip, br, zstd, deflate',
+      'accept-encoding': 'gzip',
       'user-agent': 'evalwatch/1.2.3',
     });
     expect(requests[0]?.headers).not.toHaveProperty('if-none-match');

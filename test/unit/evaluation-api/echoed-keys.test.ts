@@ -7,7 +7,6 @@ import type { ObservedRecord } from '../../../src/domain/record.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 import { readListing } from '../../support/read-listing.ts';
 import { KEY_FORMS } from '../../support/written-keys.ts';
-import { takeAtOnce } from '../../support/at-once.ts';
 
 const KEY = 'T3st"key/é\\w+ith&<all>%41=';
 const secrets = createSecrets();
@@ -22,7 +21,7 @@ async function read(fields: object): Promise<Partial<ObservedRecord>> {
 
 function info(fields: object) {
   const body = Buffer.from(JSON.stringify({ error_info: fields }));
-  return takeAtOnce(readErrorInfo(body, scrub))?.errorInfo;
+  return readErrorInfo(body, scrub)?.errorInfo;
 }
 
 function details(statusCode: number, headers: Record<string, string>, body: unknown) {

@@ -1,14 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
 import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
-import { takeAtOnce } from '../../support/at-once.ts';
 
 const KEY = 'the-secret-key';
 const secrets = createSecrets();
 secrets.remember(KEY);
 
 function read(prompt: unknown) {
-  return takeAtOnce(readErrorInfo(Buffer.from(JSON.stringify(prompt)), secrets.scrub));
+  return readErrorInfo(Buffer.from(JSON.stringify(prompt)), secrets.scrub);
 }
 
 function message(text: string) {

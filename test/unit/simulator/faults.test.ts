@@ -1,11 +1,5 @@
 import { connect } from 'node:net';
-import {
-  brotliDecompressSync,
-  gunzipSync,
-  inflateRawSync,
-  inflateSync,
-  zstdDecompressSync,
-} from 'node:zlib';
+import { gunzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
 import { parseFaults } from '../../../src/simulator/faults/fault-text.ts';
 import { KEY, PROMPTS, simulate, stillWorld } from './simulation.ts';
@@ -208,29 +202,20 @@ describe('A body fault', () => {
 });
 
 describe('A compression fault', () => {
-  it.each([
-    ['gzip', 'gzip', gunzipSync],
-    ['br', 'br', brotliDecompressSync],
-    ['zstd', 'zstd', zstdDecompressSync],
-    ['deflate', 'deflate', inflateSync],
-    ['deflate-raw', 'deflate', inflateRawSync],
-  ])(
-    'of %s compresses the body without Accept-Encoding; with broken= it cannot be decompressed',
-    async (coding, encoding, decompress) => {
-      const { faults, get } = await withFaults(coding);
-      const good = await get(PROMPTS);
+  it('compresses the body without Accept-Encoding; a broken one cannot be decompressed', async () => {
+    const { faults, get } = await withFaults('gzip');
+    const good = await get(PROMPTS);
 
-      faults.set(parseFaults(`broken=${coding}`));
-      const broken = await get(PROMPTS);
+    faults.set(parseFaults('broken'));
+    const broken = await get(PROMPTS);
 
-      expect([good, broken].map((answer) => answer.headers['content-encoding'])).toEqual([
-        encoding,
-        encoding,
-      ]);
-      expect(JSON.parse(decompress(good.body).toString())).toHaveLength(5);
-      expect(() => decompress(broken.body)).toThrow(/unexpected end|Decompression failed/);
-    },
-  );
+    expect([good, broken].map((answer) => answer.headers['content-encoding'])).toEqual([
+      'gzip',
+      'gzip',
+    ]);
+    expect(JSON.parse(gunzipSync(good.body).toString())).toHaveLength(5);
+    expect(() => gunzipSync(broken.body)).toThrow('unexpected end');
+  });
 });
 
 describe('An items fault', () => {
@@ -368,7 +353,7 @@ describe('A fault rule', () => {
   });
 
   it('is combined with rules of other stages; of each stage only the first applies', async () => {
-    const { get } = await withFaults('gzip,br,items=unknown-status,status=500,delay=1ms');
+    const { get } = await withFaults('gzip,broken,items=unknown-status,status=500,delay=1ms');
 
     const answer = await get(PROMPTS);
 

@@ -1,5 +1,5 @@
 import { parseFaults } from '../../../src/simulator/faults/fault-text.ts';
-import { gunzipSync, zstdDecompressSync } from 'node:zlib';
+import { gunzipSync } from 'node:zlib';
 import { request } from 'undici';
 import { describe, expect, it } from 'vitest';
 import { DATASETS, KEY, PROMPTS, simulate, stillWorld } from './simulation.ts';
@@ -192,16 +192,13 @@ describe('A conditional request', () => {
 });
 
 describe('Compression', () => {
-  it.each([
-    ['gzip, br', 'gzip', gunzipSync],
-    ['gzip;q=0, zstd;q=0.5', 'zstd', zstdDecompressSync],
-  ])('for Accept-Encoding "%s" is %s', async (accepted, coding, decompress) => {
+  it('is gzip if the client accepts it', async () => {
     const { get } = await simulate({ compression: true });
 
-    const answer = await get(PROMPTS, { 'accept-encoding': accepted });
+    const answer = await get(PROMPTS, { 'accept-encoding': 'gzip;q=0.5, br' });
 
-    expect(answer.headers['content-encoding']).toBe(coding);
-    expect(JSON.parse(decompress(answer.body).toString())).toHaveLength(5);
+    expect(answer.headers['content-encoding']).toBe('gzip');
+    expect(JSON.parse(gunzipSync(answer.body).toString())).toHaveLength(5);
   });
 
   it('is applied to a listing with an items fault', async () => {
@@ -214,12 +211,12 @@ describe('Compression', () => {
     expect(items.map((item) => 'id' in item)).toEqual([false, true, true, true, true]);
   });
 
-  it('is not applied when no known coding is accepted, or when it is switched off', async () => {
+  it('is not applied when gzip is not accepted, or when it is switched off', async () => {
     const compressing = await simulate({ compression: true });
     const plain = await simulate();
 
     expect(
-      (await compressing.get(PROMPTS, { 'accept-encoding': 'lzma' })).headers,
+      (await compressing.get(PROMPTS, { 'accept-encoding': 'br, gzip;q=0' })).headers,
     ).not.toHaveProperty('content-encoding');
     expect((await plain.get(PROMPTS, { 'accept-encoding': 'gzip' })).headers).not.toHaveProperty(
       'content-encoding',
