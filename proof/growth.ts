@@ -27,18 +27,6 @@ export const growth: Row = {
   name: 'growth',
   bug: [
     {
-      what: 'each backslash of a run may begin a key',
-      part: 'scrub',
-      file: 'evaluation-api/escapes.ts',
-      replace: [
-        [
-          '  return /[\\\\%&ÂÃ]/.test(text) && BEGUN_ESCAPE.test(text);',
-          '  return /\\\\+u00[0-9]|[%&ÂÃ]/.test(text);',
-        ],
-      ],
-      notice: /createSecrets, scrub.*\\\\/,
-    },
-    {
       what: 'a port is looked for behind each colon',
       part: 'parseListen',
       file: 'config/values/address.ts',

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { systemClock } from '../src/app/clock.ts';
 import { createRecordBudget } from '../src/evaluation-api/listing/record-budget.ts';
 import * as fc from 'fast-check';
-import type * as SecretsRoom from '../src/evaluation-api/secrets.ts';
+import type * as KeyRoom from '../src/evaluation-api/api-key.ts';
 import type * as PollerRoom from '../src/monitor/poller.ts';
 import type * as ErrorsRoom from '../src/monitor/errors.ts';
 import type { MonitorEvent } from '../src/monitor/events.ts';
@@ -43,7 +43,7 @@ export const partialParsing: Row = {
     const wanted = short ? 1500 : 100_000;
     const modules = {
       ...((await import(join(source, 'monitor/errors.ts'))) as typeof ErrorsRoom),
-      ...((await import(join(source, 'evaluation-api/secrets.ts'))) as typeof SecretsRoom),
+      ...((await import(join(source, 'evaluation-api/api-key.ts'))) as typeof KeyRoom),
       ...((await import(join(source, 'monitor/poller.ts'))) as typeof PollerRoom),
     };
     const figures = { pairs: 0, unchanged: 0, partly: 0, whole: 0, twice: 0, failed: 0 };
@@ -79,9 +79,10 @@ export const partialParsing: Row = {
 async function play(
   sequence: Sequence,
   read: Reader,
-  modules: typeof PollerRoom & typeof SecretsRoom & typeof ErrorsRoom,
+  modules: typeof PollerRoom & typeof KeyRoom & typeof ErrorsRoom,
 ): Promise<readonly Seen[]> {
-  const secrets = modules.createSecrets();
+  const readKey = modules.createApiKeyReader(systemClock);
+  let { scrub } = await readKey({ env: 'KEY', value: 'the-first-key' });
   const store = memoryStore(modules);
   const events: MonitorEvent[] = [];
   let time = 0;
@@ -92,7 +93,7 @@ async function play(
         onRequest();
         if (step === undefined) throw new Error('no step');
         if (step.notModified && previous !== undefined) return { unchanged: true, full: false };
-        return await read({ step, kind, previous, allowDifference, secrets });
+        return await read({ step, kind, previous, allowDifference, scrub });
       },
     },
     store,
@@ -106,7 +107,7 @@ async function play(
   const seen: Seen[] = [];
   for (step of sequence) {
     time += 1000;
-    if (step.key !== undefined) secrets.remember(step.key);
+    if (step.key !== undefined) ({ scrub } = await readKey({ env: 'KEY', value: step.key }));
     store.breaks(step.commitFails);
     await poller.poll({ id: 'p', datasets: step.datasets }, { dueAt: time, nextAt: time + 1000 });
     seen.push({ events: events.splice(0), committed: store.committed() });

@@ -3,7 +3,6 @@ import { systemClock } from '../../src/app/clock.ts';
 import type { Config } from '../../src/config/config.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { openEngine, type Engine } from '../../src/app/engine.ts';
-import { createSecrets } from '../../src/evaluation-api/secrets.ts';
 import { fileDescriptor } from '../../src/log/destination.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { validateSchedule } from '../../src/schedule/calendar.ts';
@@ -31,16 +30,14 @@ export async function openBenchEngine(task: Task): Promise<OpenedEngine> {
     requireSecrets: true,
   });
   const nowhere = openSync('/dev/null', 'w');
-  const secrets = createSecrets();
   const logger = createLogger({
     level: config.log.level,
     destination: fileDescriptor(nowhere),
-    scrub: secrets.scrub,
     onFatalError: (error) => {
       throw error;
     },
   });
-  const engine = await openEngine({ config, logger, secrets, clock: systemClock });
+  const engine = await openEngine({ config, logger, clock: systemClock });
   await engine.configure(config);
   return {
     engine,

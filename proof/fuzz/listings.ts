@@ -92,12 +92,11 @@ export async function listings(source: string): Promise<readonly Surface[]> {
     join(source, 'evaluation-api/error-info.ts')
   )) as typeof ErrorInfoRoom;
 
-  const secrets = { scrub, version: () => 0 };
   const { signal } = new AbortController();
 
   async function read(body: Buffer, kind: 'prompt' | 'dataset'): Promise<string> {
     const basis = { previous: undefined, allowDifference: false };
-    const stream = startStream({ kind, ...basis, secrets });
+    const stream = startStream({ kind, ...basis, scrub });
     try {
       await stream.push(body);
       const answer = await stream.finish(undefined, signal);

@@ -2,21 +2,15 @@ import { causeOf } from '../../src/domain/cause.ts';
 import { statusOf } from '../../src/domain/status.ts';
 import { readErrorInfo } from '../../src/evaluation-api/error-info.ts';
 import { connectionError } from '../../src/evaluation-api/errors.ts';
-import { decodeEscapes, mayHaveEscapes } from '../../src/evaluation-api/escapes.ts';
 import { parseItems, parseJson } from '../../src/evaluation-api/listing/json.ts';
-import { formsOf } from '../../src/evaluation-api/key-forms.ts';
 import { etagOf, readReply } from '../../src/evaluation-api/sending/reply.ts';
 import { parseRetryAfter } from '../../src/evaluation-api/sending/retry-after.ts';
-import { createSecrets } from '../../src/evaluation-api/secrets.ts';
+import { createScrub } from '../../src/evaluation-api/scrub.ts';
 import { cleanText, cutCodePoints, cutUtf8 } from '../../src/evaluation-api/text.ts';
 import type { TextFunction } from './text-function.ts';
 import { readListing } from '../../test/support/read-listing.ts';
 
-const one = createSecrets();
-one.remember('an\\api"key%41 of+the &lt;proof');
-const many = createSecrets();
-for (let number = 0; number < 256; number += 1) many.remember(`sk-live-${number * 7919}\\"/+%&;é`);
-const { scrub } = many;
+const scrub = createScrub(['\\\\an\\api"key%41 of+the &lt;proof', 'sk-live-7919/+%&;']);
 
 const bodyOf = (value: unknown) => Buffer.from(JSON.stringify(value));
 
@@ -35,17 +29,7 @@ function reply(statusCode: number, headers: Record<string, string>, body: Buffer
 /** Functions that read responses, whole and field by field. */
 export const evaluationApi: readonly TextFunction[] = [
   { name: 'domain/status.ts statusOf', call: statusOf },
-  {
-    name: 'evaluation-api/secrets.ts createSecrets, scrub of one key',
-    call: (text) => one.scrub(text),
-  },
-  {
-    name: 'evaluation-api/secrets.ts createSecrets, scrub of 256 keys',
-    call: (text) => scrub(text),
-  },
-  { name: 'evaluation-api/escapes.ts mayHaveEscapes', call: mayHaveEscapes },
-  { name: 'evaluation-api/escapes.ts decodeEscapes', call: decodeEscapes },
-  { name: 'evaluation-api/key-forms.ts formsOf', maxLength: 16 * 1024, call: formsOf },
+  { name: 'evaluation-api/scrub.ts createScrub', call: scrub },
   {
     name: 'evaluation-api/text.ts cutCodePoints',
     call: (text) => cutCodePoints(text, text.length / 2),

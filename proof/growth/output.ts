@@ -5,7 +5,6 @@ import { jsonLines, tableLines } from '../../src/cli/output/table.ts';
 import { truncate, widthOf } from '../../src/cli/output/text.ts';
 import { errorLabel, isErrorId } from '../../src/domain/error-label.ts';
 import { visible, visibleJson } from '../../src/domain/visible.ts';
-import { createSecrets } from '../../src/evaluation-api/secrets.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { printableFields } from '../../src/log/printable.ts';
 import { renderLabels } from '../../src/metrics/exposition.ts';
@@ -33,13 +32,9 @@ import type { TextFunction } from './text-function.ts';
 
 /** Maximum head of a request that Node reads, bytes. */
 const MAX_HEAD = 16 * 1024;
-const secrets = createSecrets();
-secrets.remember('an-api-key-of-the-proof');
-const { scrub } = secrets;
 const logger = createLogger({
   level: 'debug',
   destination: { write: () => {} },
-  scrub,
   onFatalError: (error) => {
     throw error;
   },
@@ -155,7 +150,7 @@ export const output: readonly TextFunction[] = [
   },
   {
     name: 'log/printable.ts printableFields',
-    call: (text) => printableFields({ text, err: new Error(text) }, scrub),
+    call: (text) => printableFields({ text, err: new Error(text) }),
   },
   {
     name: 'log/logger.ts createLogger',

@@ -10,7 +10,6 @@ import { pathToFileURL } from 'node:url';
 import type * as Clock from '../../src/app/clock.ts';
 import type { Config } from '../../src/config/config.ts';
 import type * as Engine from '../../src/app/engine.ts';
-import type * as Secrets from '../../src/evaluation-api/secrets.ts';
 import type * as Destination from '../../src/log/destination.ts';
 import type * as Logger from '../../src/log/logger.ts';
 import type { Observer } from '../../src/monitor/events.ts';
@@ -22,19 +21,16 @@ async function load<Room>(path: string): Promise<Room> {
 }
 
 const { openEngine } = await load<typeof Engine>('app/engine.ts');
-const { createSecrets } = await load<typeof Secrets>('evaluation-api/secrets.ts');
 const { createLogger } = await load<typeof Logger>('log/logger.ts');
 const { fileDescriptor } = await load<typeof Destination>('log/destination.ts');
 const { systemClock: clock } = await load<typeof Clock>('app/clock.ts');
 const config = JSON.parse(await readFile(file, 'utf8')) as Config;
-const secrets = createSecrets();
 const logger = createLogger({
   level: config.log.level,
   destination: fileDescriptor(1),
-  scrub: secrets.scrub,
   onFatalError: () => process.exit(1),
 });
-const engine = await openEngine({ config, logger, secrets, clock });
+const engine = await openEngine({ config, logger, clock });
 const { poller, reporter, shutdown } = engine;
 const wakeOnFailure: Observer = (event) => {
   if (event.type === 'record.transition' && event.transition.to === 'FAILED') reporter.wake();

@@ -1,5 +1,5 @@
 import { createListingReader } from '../../src/evaluation-api/listing/listing.ts';
-import type { Secrets } from '../../src/evaluation-api/secrets.ts';
+import type { Scrub } from '../../src/domain/scrub.ts';
 import type { Kind } from '../../src/domain/status.ts';
 import type * as ErrorsRoom from '../../src/monitor/errors.ts';
 import type { ListingAnswer, ListingBasis, ListOptions } from '../../src/monitor/ports/service.ts';
@@ -9,7 +9,7 @@ import type { Step } from './bodies.ts';
 interface Reading extends Pick<ListOptions, 'previous' | 'allowDifference'> {
   readonly step: Step;
   readonly kind: Kind;
-  readonly secrets: Secrets;
+  readonly scrub: Scrub;
 }
 
 /** Rejects with an `ApiError`. */
@@ -53,7 +53,7 @@ interface WholeBasis extends ListingBasis {
 
 /** Returns a reader that parses each changed body whole. */
 export function naively({ ApiError }: typeof ErrorsRoom): Reader {
-  return async ({ step, kind, previous, secrets }) => {
+  return async ({ step, kind, previous, scrub }) => {
     const digest = step.body.toString('latin1');
     const basis: WholeBasis = { digest };
     if (previous !== undefined && 'digest' in previous && digest === previous.digest) {
@@ -61,7 +61,7 @@ export function naively({ ApiError }: typeof ErrorsRoom): Reader {
     }
     const items = parse(step.body);
     if (items === undefined) throw new ApiError('invalid_response', 'no list');
-    const reader = createListingReader(kind, secrets.scrub);
+    const reader = createListingReader(kind, scrub);
     for (const [index, item] of items.entries()) reader.add(item, index);
     const listing = reader.listing();
     if (items.length > 0 && listing.records.size === 0) {

@@ -4,7 +4,6 @@ import type * as MaintenanceRoom from '../../src/app/maintenance.ts';
 import type * as ReloadRoom from '../../src/app/reload.ts';
 import type * as SchedulingRoom from '../../src/app/scheduling.ts';
 import type { Config } from '../../src/config/config.ts';
-import type * as SecretsRoom from '../../src/evaluation-api/secrets.ts';
 import type { Logger } from '../../src/log/logger.ts';
 import type * as ErrorsRoom from '../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../src/monitor/events.ts';
@@ -18,7 +17,6 @@ export interface Sources {
   readonly createScheduling: typeof SchedulingRoom.createScheduling;
   readonly createReload: typeof ReloadRoom.createReload;
   readonly startMaintenance: typeof MaintenanceRoom.startMaintenance;
-  readonly createSecrets: typeof SecretsRoom.createSecrets;
   readonly unlessStoreFails: typeof ErrorsRoom.unlessStoreFails;
 }
 
@@ -33,7 +31,6 @@ export async function loadSources(source: string): Promise<Sources> {
     ...(await load<typeof ReloadRoom>('app/reload.ts')),
     ...(await load<typeof ErrorsRoom>('monitor/errors.ts')),
     ...(await load<typeof MaintenanceRoom>('app/maintenance.ts')),
-    ...(await load<typeof SecretsRoom>('evaluation-api/secrets.ts')),
   };
 }
 
@@ -62,7 +59,6 @@ export async function startProcess(options: ProcessOptions): Promise<Process> {
   const engine = await sources.openEngine({
     config,
     logger,
-    secrets: sources.createSecrets(),
     clock,
     outside,
   });

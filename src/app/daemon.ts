@@ -1,7 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
-import type { Secrets } from '../evaluation-api/secrets.ts';
 import type { Logger } from '../log/logger.ts';
 import { createMetrics, type Metrics } from '../metrics/metrics.ts';
 import { unlessStoreFails } from '../monitor/errors.ts';
@@ -49,7 +48,6 @@ export interface DaemonOptions {
   /** Whether the daemon reloads the configuration when its files change. */
   readonly watchConfig?: boolean;
   readonly logger: Logger;
-  readonly secrets: Secrets;
   readonly clock: Clock;
   readonly revision: string;
   /** Aborts the start, which then rejects with the signal's reason at its next step. */
@@ -65,13 +63,13 @@ export interface DaemonOptions {
  * @throws {Error} with a system `code` when the server cannot listen on the web address; no store is created then
  */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
-  const { config, loadConfig, logger, secrets, clock, revision, signal, observers = [] } = options;
+  const { config, loadConfig, logger, clock, revision, signal, observers = [] } = options;
   const { configFile: file } = config.web;
   const protection = file ? await openWebProtection({ file, clock, logger }) : undefined;
   // A daemon that cannot listen leaves no new store behind.
   await assertCanListen(config.web);
   await using opened = new AsyncDisposableStack();
-  const engine = await openEngine({ config, logger, secrets, clock });
+  const engine = await openEngine({ config, logger, clock });
   opened.defer(() => engine.close());
   signal?.throwIfAborted();
   const { store, sharing, reporter } = engine;

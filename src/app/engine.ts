@@ -5,7 +5,7 @@ import {
   createEvaluationService,
   type EvaluationServiceOptions,
 } from '../evaluation-api/client.ts';
-import type { Secrets } from '../evaluation-api/secrets.ts';
+import { createApiKeyReader } from '../evaluation-api/api-key.ts';
 import { type ConfigInForce, createConfigInForce } from './config-in-force.ts';
 import { createConfigure } from './configure.ts';
 import { createShutdown, endProcess, type ShutdownControl } from './lifecycle.ts';
@@ -83,7 +83,6 @@ export interface Engine {
 export interface EngineOptions {
   readonly config: Config;
   readonly logger: Logger;
-  readonly secrets: Secrets;
   readonly clock: Clock;
   /** Takes every free project instead of a fair share among several workers. */
   readonly takesAll?: boolean;
@@ -101,7 +100,7 @@ export interface Outside {
  * @throws {StoreError} when the store cannot be opened or another process holds it
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
-  const { config, logger, secrets, clock, takesAll = false, outside } = options;
+  const { config, logger, clock, takesAll = false, outside } = options;
   const log = createLogObserver(logger, clock);
   const observers: Observer[] = [log.observe];
   const emit = emitTo(observers, (error) => {
@@ -120,12 +119,13 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const store = sharing?.store ?? opened.store;
 
   const inForce = createConfigInForce(config, clock);
+  const readKey = createApiKeyReader(clock);
   const records = createRecordBudget(RECORD_BYTES, clock);
   const createService = (settings: Config['service']) =>
     createEvaluationService({
       service: settings,
       keyOf: (project) => inForce.projects().get(project)?.key,
-      secrets,
+      readKey,
       clock,
       emit,
       records,

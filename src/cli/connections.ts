@@ -37,16 +37,16 @@ export async function tryConnections(
     { createEvaluationService },
     { createRateLimit },
     { createRecordBudget },
-    { createSecrets },
+    { createApiKeyReader },
     { version },
   ] = await Promise.all([
     import('../evaluation-api/client.ts'),
     import('../evaluation-api/fairness/rate-limit.ts'),
     import('../evaluation-api/listing/record-budget.ts'),
-    import('../evaluation-api/secrets.ts'),
+    import('../evaluation-api/api-key.ts'),
     import('../app/version.ts'),
   ]);
-  const secrets = createSecrets();
+  const readKey = createApiKeyReader(clock);
   const rateLimit = createRateLimit(service.maxRequestsPerSecond, clock);
   const limited = limitConcurrency(Math.min(service.maxConcurrency, MAX_PARALLEL));
   let tried = 0;
@@ -57,7 +57,7 @@ export async function tryConnections(
     const client = createEvaluationService({
       service: { ...service, retries: 0 },
       keyOf: () => key,
-      secrets,
+      readKey,
       clock,
       emit: (event) => {
         if (event.type === 'api.request_finished') requests.push(event);

@@ -1,5 +1,2 @@
-/**
- * Returns the text with each API key replaced by `[redacted]`. `maxLength` allows it to stop after that many characters of
- * the result.
- */
-export type Scrub = (text: string, maxLength?: number) => string;
+/** Returns the text with each API key replaced by `[redacted]`. */
+export type Scrub = (text: string) => string;

@@ -1,12 +1,38 @@
+import type { Scrub } from '../domain/scrub.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
 import { describeFault, readRegularFileSync } from '../files/regular-file.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
+import { createScrub } from './scrub.ts';
 
 const MIN_KEY_LENGTH = 8;
 const MAX_FILE_BYTES = 16 * 1024;
 /** Wait before the second read: a file that is being replaced can be missing or empty for a moment, ms. */
 const REREAD_AFTER_MS = 100;
+
+/** An API key, as it was read for a request. */
+export interface ApiKey {
+  readonly text: string;
+  /** Hides this key and the one that its source had before: a service may repeat the old key for a while. */
+  readonly scrub: Scrub;
+}
+
+/** Reads the key of a source. @throws {ApiError} as `readKey` */
+export type ReadApiKey = (source: SecretSource | undefined) => Promise<ApiKey>;
+
+/** Creates a reader that remembers the last two keys of each source. The key stays the same object until it is rotated. */
+export function createApiKeyReader(clock: Pick<Clock, 'sleep'>): ReadApiKey {
+  const last = new Map<string, ApiKey>();
+  return async (source) => {
+    const text = await readKey(source, clock);
+    const place = JSON.stringify(source && ('file' in source ? [source.file] : source.env));
+    const before = last.get(place);
+    if (before?.text === text) return before;
+    const key = { text, scrub: createScrub(before === undefined ? [text] : [text, before.text]) };
+    last.set(place, key);
+    return key;
+  };
+}
 
 /**
  * Reads the key and trims white space (docs/specification.md#api-keys). Every call reads the file, so a rotated key
@@ -39,8 +65,9 @@ function readOnce(source: SecretSource): string {
 function faultOf(key: string): string | undefined {
   if (key === '') return 'is empty';
   if (/[\r\n]/.test(key)) return 'has several lines';
-  if (!/^[\x20-\x7e\xa0-\xff]+$/.test(key))
-    return 'contains characters that an HTTP header cannot carry';
+  if (!/^[\x20-\x7e]+$/.test(key)) {
+    return 'has a character that is not printable ASCII';
+  }
   return key.length < MIN_KEY_LENGTH ? `has fewer than ${MIN_KEY_LENGTH} characters` : undefined;
 }
 

@@ -5,7 +5,7 @@ import type { Endpoint, Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { RateLimit } from '../monitor/ports/rate-limit.ts';
 import type { EvaluationService, ServiceSettings } from '../monitor/ports/service.ts';
-import { readKey } from './api-key.ts';
+import type { ApiKey, ReadApiKey } from './api-key.ts';
 import { createConnections, createDispatcher } from './sending/dispatcher.ts';
 import { readErrorInfo } from './error-info.ts';
 import { createGate } from './fairness/gate.ts';
@@ -14,7 +14,6 @@ import { createListingRequest } from './listing-request.ts';
 import { createRetryHolds } from './fairness/retry-holds.ts';
 import { createRateLimit } from './fairness/rate-limit.ts';
 import { withRetries } from './sending/retry.ts';
-import type { Secrets } from './secrets.ts';
 import { createSender } from './sending/sender.ts';
 import { createFailingProjects } from './fairness/failing-projects.ts';
 
@@ -22,7 +21,7 @@ export interface EvaluationServiceOptions {
   readonly service: ServiceSettings;
   /** Returns the source of a project's key; called for each request, as projects change at run time. */
   readonly keyOf: (project: string) => SecretSource | undefined;
-  readonly secrets: Secrets;
+  readonly readKey: ReadApiKey;
   readonly clock: Clock;
   readonly emit: Observer;
   /** Shared with the poller. */
@@ -50,8 +49,7 @@ export interface HttpEvaluationService extends EvaluationService {
  * a signal's reason, or what `onRequest` throws. No error message contains a key.
  */
 export function createEvaluationService(options: EvaluationServiceOptions): HttpEvaluationService {
-  const { service, keyOf, secrets, clock, emit, records, version, random = Math.random } = options;
-  const { scrub } = secrets;
+  const { service, keyOf, readKey, clock, emit, records, version, random = Math.random } = options;
   const { origin } = new URL(service.baseUrl);
   const open = () => options.dispatcher ?? createDispatcher({ ...service, origin });
   const connections = createConnections(open, clock);
@@ -69,31 +67,23 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     retryHolds,
     clock,
     emit,
-    scrub,
   });
   const request = createListingRequest({
     send,
-    secrets,
     maxItems: service.maxItems,
     records,
   });
   const failingProjects = createFailingProjects();
 
-  async function keyFor(project: string): Promise<string> {
-    const key = await readKey(keyOf(project), clock);
-    secrets.remember(key);
-    return key;
-  }
-
   /** Sends with the current key; if it is refused and was rotated meanwhile, sends again with the new one. */
-  async function withKey<T>(project: string, sendWith: (key: string) => Promise<T>): Promise<T> {
-    const key = await keyFor(project);
+  async function withKey<T>(project: string, sendWith: (key: ApiKey) => Promise<T>): Promise<T> {
+    const key = await readKey(keyOf(project));
     try {
       return await sendWith(key);
     } catch (error) {
       if (!(error instanceof ApiError && error.reason === 'auth')) throw error;
-      const newer = await keyFor(project);
-      if (newer === key) throw error;
+      const newer = await readKey(keyOf(project));
+      if (newer.text === key.text) throw error;
       return await sendWith(newer);
     }
   }
@@ -157,7 +147,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
           classOf: () => 'detail',
           signal,
           onStart,
-          interpret: (body) => body && readErrorInfo(body, scrub),
+          interpret: (body) => body && readErrorInfo(body, key.scrub),
         }),
       );
     },

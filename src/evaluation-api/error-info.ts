@@ -35,8 +35,7 @@ export function readErrorInfo(body: Buffer, scrub: Scrub): FetchedErrorInfo | un
 const NO_MESSAGE = { kept: null, isWhole: true };
 
 function readMessage(message: string, scrub: Scrub) {
-  // Each character takes at least one byte, so one character beyond the limit shows whether the message has to be cut.
-  const start = scrub(message, MAX_ERROR_MSG_BYTES + 1).toWellFormed();
-  const kept = cutUtf8(start, MAX_ERROR_MSG_BYTES);
-  return { kept, isWhole: kept === start };
+  const whole = scrub(message).toWellFormed();
+  const kept = cutUtf8(whole, MAX_ERROR_MSG_BYTES);
+  return { kept, isWhole: kept === whole };
 }

@@ -6,7 +6,6 @@ import { createItemScanner } from './listing/item-scanner.ts';
 import { createListingStream, etagOfBasis, type ListingStream } from './listing/listing-stream.ts';
 import type { RecordBudget } from './listing/record-budget.ts';
 import { createTurnLimit } from './listing/turn-limit.ts';
-import type { Secrets } from './secrets.ts';
 import { etagOf } from './sending/reply.ts';
 import type { ApiRequest, Sender } from './sending/sender.ts';
 
@@ -15,7 +14,6 @@ const SCANNED_PER_TURN = 512 * 1024;
 
 interface ListingRequestOptions {
   readonly send: Sender;
-  readonly secrets: Secrets;
   /** Largest number of items in one listing. */
   readonly maxItems: number;
   readonly records: Pick<RecordBudget, 'readListing'>;
@@ -38,7 +36,7 @@ interface ListingRequest
 export function createListingRequest(
   options: ListingRequestOptions,
 ): (request: ListingRequest) => Promise<ListingAnswer> {
-  const { send, secrets, maxItems, records } = options;
+  const { send, maxItems, records } = options;
   const startScan = createItemScanner(maxItems);
   const turn = createTurnLimit(SCANNED_PER_TURN);
   let last = 0;
@@ -53,7 +51,15 @@ export function createListingRequest(
     const budget = records.readListing();
     // Opened with the first piece, as many answers are a 304 without a body.
     const opened = () => {
-      stream ??= createListingStream({ kind, ...basis, secrets, startScan, steps, rank, budget });
+      stream ??= createListingStream({
+        kind,
+        ...basis,
+        scrub: key.scrub,
+        startScan,
+        steps,
+        rank,
+        budget,
+      });
       return stream;
     };
     let answer: ListingAnswer | undefined;

@@ -12,11 +12,10 @@ export function cutCodePoints(text: string, max: number): string {
 
 /**
  * Returns the first `max` code points of untrusted text, scrubbed of keys and well-formed. Scrubs before it cuts, as
- * half a key is a secret too. The cost depends on `max`, not on the length of the text, unless it contains keys.
+ * half a key is a secret too.
  */
 export function cleanText(text: string, max: number, scrub: Scrub): string {
-  // A code point takes at most two UTF-16 units.
-  return cutCodePoints(scrub(text, 2 * max).toWellFormed(), max);
+  return cutCodePoints(scrub(text).toWellFormed(), max);
 }
 
 /** Returns the longest prefix of a well-formed text that fits into `maxBytes` of UTF-8. */

@@ -1,5 +1,4 @@
 import { pino } from 'pino';
-import type { Scrub } from '../domain/scrub.ts';
 import { visibleJson } from '../domain/visible.ts';
 import { LOG_LEVELS, type LogLevel } from '../domain/log-level.ts';
 import type { Destination } from './destination.ts';
@@ -24,7 +23,6 @@ export interface LoggerOptions {
   readonly level: LogLevel;
   /** Receives each line whole, in order, before the call returns. */
   readonly destination: Destination;
-  readonly scrub: Scrub;
   /**
    * Called once, when a line cannot be written; nothing is written after it. It must end the process before it returns,
    * because later steps could not be logged (docs/specification.md#log-lines).
@@ -32,9 +30,9 @@ export interface LoggerOptions {
   readonly onFatalError: (error: Error) => void;
 }
 
-/** JSON lines by pino: `level` as a word, `time` ISO 8601 UTC, no key in any value (docs/specification.md#log-lines). */
+/** JSON lines by pino: `level` as a word, `time` ISO 8601 UTC (docs/specification.md#log-lines). */
 export function createLogger(options: LoggerOptions): Logger {
-  const { destination, scrub, onFatalError } = options;
+  const { destination, onFatalError } = options;
   const written: Record<LogLevel, number> = { debug: 0, info: 0, warn: 0, error: 0 };
   let listener: ((level: LogLevel) => void) | undefined;
   let isDead = false;
@@ -44,7 +42,7 @@ export function createLogger(options: LoggerOptions): Logger {
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (level) => ({ level }) },
-      // Errors are described before pino sees them: its own serializer prints causes, which may contain keys.
+      // Errors are described before pino sees them.
       serializers: { err: (error: unknown) => error },
     },
     { write: (line: string) => destination.write(visibleJson(line)) },
@@ -53,7 +51,7 @@ export function createLogger(options: LoggerOptions): Logger {
   function writerOf(level: LogLevel): Write {
     return (fields, msg) => {
       if (isDead || !lines.isLevelEnabled(level)) return;
-      const presentable = printableFields(fields, scrub);
+      const presentable = printableFields(fields);
       try {
         lines[level](presentable, msg);
       } catch (error) {

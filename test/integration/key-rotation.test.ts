@@ -1,4 +1,4 @@
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { startHere } from '../support/daemon-here.ts';
@@ -116,4 +116,37 @@ describe('an API key', UNHURRIED, () => {
     writeFileSync(file, KEY);
     await daemon.line('poll.recovered');
   });
+});
+
+it('no stored text has a key if 300 projects have keys of their own, and no listing is requested twice', async () => {
+  const ids = Array.from({ length: 300 }, (_, n) => `project-${n}`);
+  const requests = new Map<string, number>();
+  await using service = await startService(({ path, headers }, response) => {
+    const count = (requests.get(path) ?? 0) + 1;
+    requests.set(path, count);
+    const name = `of ${String(headers['x-api-key'])}, listed ${count} times`;
+    sendJson(response, [{ ...promptItem('p', 'RUNNING'), name }]);
+  });
+  await using place = await workspace(service.url, {
+    schedule: '*/3 * * * * *',
+    projects: ids.map((id) => ({ id, api_key_file: id })),
+  });
+  for (const id of ids) writeFileSync(join(place.directory, id), `key-of-its-own-of-${id}`);
+  await using daemon = await startHere(place);
+  await vi.waitFor(() => {
+    expect(
+      Math.min(...ids.map((id) => requests.get(`/v2/projects/${id}/prompts/`) ?? 0)),
+    ).toBeGreaterThan(2);
+  }, PATIENCE);
+  const { samples } = await scrape(await daemon.url());
+  await daemon.stop();
+
+  const retries = [...samples].filter(([series]) => series.includes('_retries_total'));
+  expect(retries.length).toBeGreaterThan(0);
+  expect(retries.filter(([, count]) => count > 0)).toEqual([]);
+  const files = readdirSync(place.directory).filter((name) => name.startsWith('evalwatch.db'));
+  const stored = files.map((name) => readFileSync(join(place.directory, name), 'latin1')).join('');
+  expect(stored.includes('of [redacted], listed')).toBe(true);
+  expect(stored.match(/key-of-its-own/g)).toBeNull();
+  expect(daemon.stdout()).not.toContain('key-of-its-own');
 });

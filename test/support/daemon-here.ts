@@ -1,7 +1,6 @@
 import { systemClock } from '../../src/app/clock.ts';
 import { startDaemon } from '../../src/app/daemon.ts';
 import { loadConfig } from '../../src/config/load.ts';
-import { createSecrets } from '../../src/evaluation-api/secrets.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import type { Clock } from '../../src/monitor/ports/clock.ts';
 import { validateSchedule } from '../../src/schedule/calendar.ts';
@@ -49,11 +48,9 @@ export async function startHere(
   };
   const load = () => loadConfig({ file, env: {}, validateSchedule, requireSecrets: true });
   const config = await load();
-  const secrets = createSecrets();
   const logger = createLogger({
     level: config.log.level,
     destination: { write: (line) => add(line.trimEnd()) },
-    scrub: secrets.scrub,
     onFatalError: (error) => {
       throw error;
     },
@@ -63,7 +60,6 @@ export async function startHere(
     loadConfig: load,
     watchConfig,
     logger,
-    secrets,
     clock,
     revision: 'unknown',
   });

@@ -19,7 +19,7 @@ export async function readListing(
     kind,
     previous: undefined,
     allowDifference: false,
-    secrets: { scrub, version: () => 0 },
+    scrub,
     startScan,
     steps: createStepQueue(Infinity),
     rank: 0,

@@ -82,14 +82,12 @@ async function startDaemonOnFreePort(
   context: Context,
   signal: AbortSignal,
 ): Promise<Daemon> {
-  const [{ createSecrets }, { createLogger }, { startDaemon }] = await Promise.all([
-    import('../../evaluation-api/secrets.ts'),
+  const [{ createLogger }, { startDaemon }] = await Promise.all([
     import('../../log/logger.ts'),
     import('../../app/daemon.ts'),
   ]);
   // Environment variables of a real installation must not affect the demo.
   const config = await loadConfiguration(file, { env: {} }, 'with keys');
-  const secrets = createSecrets();
   const startOn = (port: number) =>
     startDaemon({
       config: { ...config, web: { ...config.web, port } },
@@ -98,10 +96,8 @@ async function startDaemonOnFreePort(
       logger: createLogger({
         level: 'error',
         destination: { write: () => {} },
-        scrub: secrets.scrub,
         onFatalError: () => {},
       }),
-      secrets,
       clock: context.clock,
       revision: 'unknown',
       signal,

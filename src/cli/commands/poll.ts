@@ -61,24 +61,20 @@ async function pollOnce(
   { project: only, json }: PollOptions,
   context: Context,
 ): Promise<readonly Polled[]> {
-  const [{ openEngine }, { createLogger }, { fileDescriptor }, { createSecrets }] =
-    await Promise.all([
-      import('../../app/engine.ts'),
-      import('../../log/logger.ts'),
-      import('../../log/destination.ts'),
-      import('../../evaluation-api/secrets.ts'),
-    ]);
-  const secrets = createSecrets();
+  const [{ openEngine }, { createLogger }, { fileDescriptor }] = await Promise.all([
+    import('../../app/engine.ts'),
+    import('../../log/logger.ts'),
+    import('../../log/destination.ts'),
+  ]);
   const logger = createLogger({
     level: config.log.level,
     destination: fileDescriptor(2),
-    scrub: secrets.scrub,
     onFatalError: () => process.exit(1),
   });
   const progress = context.progress;
   const { clock } = context;
   const engine = await whileFree(config, only, () =>
-    openEngine({ config, logger, secrets, clock, takesAll: true }),
+    openEngine({ config, logger, clock, takesAll: true }),
   );
   try {
     const projects = config.projects.filter(({ id }) => only === undefined || id === only);

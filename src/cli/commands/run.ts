@@ -49,24 +49,16 @@ async function start(options: RunOptions, context: Context, signal: AbortSignal)
   const loadConfig = () => loadConfiguration(options.config, context, 'with keys');
   const config = await loadConfig();
   signal.throwIfAborted();
-  const [
-    { createSecrets },
-    { createLogger },
-    { fileDescriptor },
-    { startDaemon },
-    { createSystemd },
-  ] = await Promise.all([
-    import('../../evaluation-api/secrets.ts'),
-    import('../../log/logger.ts'),
-    import('../../log/destination.ts'),
-    import('../../app/daemon.ts'),
-    import('../../app/systemd.ts'),
-  ]);
-  const secrets = createSecrets();
+  const [{ createLogger }, { fileDescriptor }, { startDaemon }, { createSystemd }] =
+    await Promise.all([
+      import('../../log/logger.ts'),
+      import('../../log/destination.ts'),
+      import('../../app/daemon.ts'),
+      import('../../app/systemd.ts'),
+    ]);
   const logger = createLogger({
     level: config.log.level,
     destination: fileDescriptor(1),
-    scrub: secrets.scrub,
     onFatalError: (error) => {
       // Exit at once: nothing may happen whose log line is not written (docs/specification.md#log-lines).
       context.warn(`error: cannot write to stdout, so evalwatch exits: ${error.message}`);
@@ -82,7 +74,6 @@ async function start(options: RunOptions, context: Context, signal: AbortSignal)
     loadConfig,
     watchConfig: options.watchConfig ?? false,
     logger,
-    secrets,
     clock: context.clock,
     revision: readVariable(context.env, 'EVALWATCH_REVISION') ?? 'unknown',
     signal,

@@ -15,8 +15,6 @@ export interface ItemTable {
   readonly idEnds: Uint32Array;
   /** Ids in the listing whose items are not in the table, because they are parsed each time. */
   readonly unusualIds: ReadonlySet<string>;
-  /** Version of the secrets that the texts were scrubbed of. */
-  readonly secrets: number;
 }
 
 /** Looks up the items of a listing, in their order, in the table of the previous one. */
@@ -96,13 +94,11 @@ export interface TableOptions {
   readonly newIds: readonly (string | undefined)[];
   /** Ids whose items are not to be in the table. */
   readonly unusualIds: ReadonlySet<string>;
-  /** Version of the secrets that the texts were scrubbed of. */
-  readonly secrets: number;
 }
 
 /** Creates the table of a listing from the previous one and the ids of its new items. */
 export function* createItemTable(options: TableOptions): Steps<ItemTable> {
-  const { previous, places, hashes, newIds, unusualIds, secrets } = options;
+  const { previous, places, hashes, newIds, unusualIds } = options;
   const idEnds = new Uint32Array(places.length);
   const ids = createTextJoiner();
   let size = 0;
@@ -146,7 +142,6 @@ export function* createItemTable(options: TableOptions): Steps<ItemTable> {
     ids: ids.text(),
     idEnds: fit(idEnds, size),
     unusualIds,
-    secrets,
   };
 }
 

@@ -1,12 +1,12 @@
 import { addAbortListener } from 'node:events';
 import type { Listing } from '../../domain/record.ts';
+import type { Scrub } from '../../domain/scrub.ts';
 import type { Kind } from '../../domain/status.ts';
 import { ITEMS_PER_STEP, type Steps } from '../../domain/steps.ts';
 import { ApiError } from '../../monitor/errors.ts';
 import type { ListingAnswer, ListingBasis, ListOptions } from '../../monitor/ports/service.ts';
 import type { StepQueue } from '../../monitor/step-queue.ts';
 import { takeSteps } from '../../monitor/steps.ts';
-import type { Secrets } from '../secrets.ts';
 import { createItemCollector } from './item-collector.ts';
 import type { BodyScan, OnPart } from './item-scanner.ts';
 import {
@@ -28,11 +28,14 @@ interface Fingerprint extends ListingBasis {
   readonly items: ItemTable;
   /** Whether the listing had no item without a usable id. */
   readonly isComplete: boolean;
+  /** What removed the keys from its texts. */
+  readonly scrub: Scrub;
 }
 
 export interface StreamOptions extends Pick<ListOptions, 'previous' | 'allowDifference'> {
   readonly kind: Kind;
-  readonly secrets: Pick<Secrets, 'scrub' | 'version'>;
+  /** The same function for each listing that is read with the same key. */
+  readonly scrub: Scrub;
   readonly startScan: (onPart: OnPart) => BodyScan;
   /** Shared by all listings, of which those of the lowest rank are parsed first. */
   readonly steps: StepQueue;
@@ -63,17 +66,15 @@ export interface ListingStream {
 }
 
 export function createListingStream(options: StreamOptions): ListingStream {
-  const { previous, allowDifference, secrets, startScan } = options;
-  const version = secrets.version();
+  const { previous, allowDifference, scrub, startScan } = options;
   const before = isFingerprint(previous) ? previous : undefined;
-  const table = allowDifference ? before?.items : undefined;
-  // What an incomplete listing lacks does not count as missing, but what the next one lacks does. With other keys, the texts
-  // of known items could be scrubbed differently.
-  const canTellChanges =
-    table === undefined || (before?.isComplete === true && table.secrets === version);
+  // With another key, the texts of known items could be scrubbed differently.
+  const table = allowDifference && before?.scrub === scrub ? before.items : undefined;
+  // What an incomplete listing lacks does not count as missing, but what the next one lacks does.
+  const canTellChanges = table === undefined || before?.isComplete === true;
   const matcher = createItemMatcher(table);
   const hashes = createNumberList(2 * (table?.size ?? 0));
-  const parser = createListingParser({ ...options, scrub: secrets.scrub });
+  const parser = createListingParser(options);
   const collector = createItemCollector({
     isKnown: (low, high) => {
       hashes.push(low);
@@ -102,9 +103,8 @@ export function createListingStream(options: StreamOptions): ListingStream {
       hashes: hashes.all(),
       newIds: ids,
       unusualIds,
-      secrets: version,
     });
-    const basis: Fingerprint = { ...fingerprint, items, isComplete: listing.complete };
+    const basis: Fingerprint = { ...fingerprint, items, isComplete: listing.complete, scrub };
     const recordBytes = options.budget.bytes();
     return { unchanged: false, listing, size, recordBytes, ...(vanished && { vanished }), basis };
   }

@@ -9,7 +9,7 @@ import { exchange, type ResponseHead } from './exchange.ts';
 import type { Gate, RequestClass } from '../fairness/gate.ts';
 import type { RetryHolds } from '../fairness/retry-holds.ts';
 import { readReply, withRequest } from './reply.ts';
-import type { Scrub } from '../../domain/scrub.ts';
+import type { ApiKey } from '../api-key.ts';
 import { cleanText } from '../text.ts';
 
 /** Failures after which the name of the service is resolved anew, as it may have moved. */
@@ -31,14 +31,13 @@ export interface SenderOptions extends Pick<
   readonly retryHolds: RetryHolds;
   readonly clock: Clock;
   readonly emit: Observer;
-  readonly scrub: Scrub;
 }
 
 export interface ApiRequest<T> {
   readonly endpoint: Endpoint;
   /** Path below the base URL. */
   readonly path: string;
-  readonly key: string;
+  readonly key: ApiKey;
   /** ETag for a conditional request, which the service may answer with 304. */
   readonly etag?: string | undefined;
   readonly classOf: () => RequestClass;
@@ -59,7 +58,7 @@ export interface ApiRequest<T> {
 export type Sender = <T>(request: ApiRequest<T>) => Promise<T>;
 
 export function createSender(options: SenderOptions): Sender {
-  const { timeoutMs, connections, gate, retryHolds, clock, emit, scrub } = options;
+  const { timeoutMs, connections, gate, retryHolds, clock, emit } = options;
   const { origin, pathname } = new URL(options.baseUrl);
   const basePath = pathname === '/' ? '' : pathname;
   const usualHeaders = {
@@ -69,11 +68,12 @@ export function createSender(options: SenderOptions): Sender {
   };
 
   return async ({ endpoint, path, key, etag, classOf, signal, onStart, onPiece, interpret }) => {
-    retryHolds.throwIfHeld(key);
+    const { scrub } = key;
+    retryHolds.throwIfHeld(key.text);
     const pass = await gate.enter(classOf, signal.waits);
     try {
       // The answer to another request may have asked to wait meanwhile.
-      retryHolds.throwIfHeld(key);
+      retryHolds.throwIfHeld(key.text);
       onStart?.();
       const sendOnce = () =>
         exchange(connections, {
@@ -81,7 +81,7 @@ export function createSender(options: SenderOptions): Sender {
           path: `${basePath}${path}`,
           headers: {
             ...usualHeaders,
-            'x-api-key': key,
+            'x-api-key': key.text,
             ...(etag !== undefined && { 'if-none-match': etag }),
           },
           timeoutMs,
@@ -110,7 +110,7 @@ export function createSender(options: SenderOptions): Sender {
         if (error instanceof ApiError) {
           const url = cleanText(`${origin}${basePath}${path}`, MAX_URL_LENGTH, scrub);
           failure = withRequest(error, { url, head });
-          retryHolds.holdAfter(key, failure);
+          retryHolds.holdAfter(key.text, failure);
           if (RENEWING.has(failure.reason)) connections.renew(RENEW_EVERY_MS);
         }
         throw failure ?? error;

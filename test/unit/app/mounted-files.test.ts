@@ -10,7 +10,6 @@ function setUp(mounts: Readonly<Record<string, string>>) {
   const logger = createLogger({
     level: 'info',
     destination: { write: (line) => void lines.push(JSON.parse(line)) },
-    scrub: (text) => text,
     onFatalError: () => {},
   });
   let current: Mounts = new Map(Object.entries(mounts));

@@ -35,7 +35,7 @@ describe('readKey', () => {
     expect(await readKey({ file }, systemClock)).toBe('second-key');
   });
 
-  const NOT_OF_A_HEADER = 'contains characters that an HTTP header cannot carry';
+  const NOT_ASCII = 'has a character that is not printable ASCII';
 
   it.each([
     ['empty', '', 'is empty'],
@@ -43,10 +43,11 @@ describe('readKey', () => {
     ['short', 'abcdefg\n', 'has fewer than 8 characters'],
     ['of several lines', 'abcdefgh\nijklmnop', 'has several lines'],
     ['of several lines of the old Mac', 'abcdefgh\rijklmnop', 'has several lines'],
-    ['with a NUL', 'abcdefgh\0ijkl', NOT_OF_A_HEADER],
-    ['with a control character', 'abcdefgh\u0007ijkl', NOT_OF_A_HEADER],
-    ['in another script', 'ключключключ', NOT_OF_A_HEADER],
-    ['binary', Buffer.from([0xff, 0xfe, 0x80, 0x81, 0x82, 0x83, 0x84, 0x85]), NOT_OF_A_HEADER],
+    ['with a NUL', 'abcdefgh\0ijkl', NOT_ASCII],
+    ['with a control character', 'abcdefgh\u0007ijkl', NOT_ASCII],
+    ['of Latin-1', 'schlüssel', NOT_ASCII],
+    ['in another script', 'ключключключ', NOT_ASCII],
+    ['binary', Buffer.from([0xff, 0xfe, 0x80, 0x81, 0x82, 0x83, 0x84, 0x85]), NOT_ASCII],
     ['huge', 'k'.repeat(100_000), 'is too large for a key'],
   ])(
     'rejects an invalid key file without showing its content in the error: %s',

@@ -300,8 +300,8 @@ describe('a listing', () => {
       expect(requests).toHaveLength(count);
     });
 
-    it('is read as a whole after the API key has changed', async () => {
-      const { url } = await serve(bodies(items, changed));
+    it('is read as a whole at once after the API key has changed', async () => {
+      const { url, requests } = await serve(bodies(items, changed));
       let value = KEY;
       const { service } = connect({
         baseUrl: url,
@@ -316,6 +316,7 @@ describe('a listing', () => {
       value = 'another-key';
       const answer = await service.list('p', 'prompt', listOptions({ previous }));
       expect(answer).not.toHaveProperty('vanished');
+      expect(requests).toHaveLength(2);
     });
   });
 

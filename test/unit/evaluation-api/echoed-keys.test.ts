@@ -2,16 +2,14 @@ import { describe, expect, it } from 'vitest';
 import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
 import { connectionError } from '../../../src/evaluation-api/errors.ts';
 import { readReply } from '../../../src/evaluation-api/sending/reply.ts';
-import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
+import { createScrub } from '../../../src/evaluation-api/scrub.ts';
 import type { ObservedRecord } from '../../../src/domain/record.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 import { readListing } from '../../support/read-listing.ts';
 import { KEY_FORMS } from '../../support/written-keys.ts';
 
-const KEY = 'T3st"key/é\\w+ith&<all>%41=';
-const secrets = createSecrets();
-secrets.remember(KEY);
-const { scrub } = secrets;
+const KEY = 'T3st"key/\\w+i th&<\'all>%41=';
+const scrub = createScrub([KEY]);
 
 async function read(fields: object): Promise<Partial<ObservedRecord>> {
   const items = [{ id: 'p1', status: 'PENDING', ...fields }];
@@ -24,10 +22,10 @@ function info(fields: object) {
   return readErrorInfo(body, scrub)?.errorInfo;
 }
 
-function details(statusCode: number, headers: Record<string, string>, body: unknown) {
+function details(statusCode: number, headers: Record<string, string>, body: string) {
   const head = { statusCode, headers };
   try {
-    const answer = { head, body: Buffer.from(JSON.stringify(body)) };
+    const answer = { head, body: Buffer.from(body) };
     readReply(answer, { conditional: false, scrub, now: 0 });
   } catch (error) {
     if (error instanceof ApiError) return error.details;
@@ -48,7 +46,7 @@ const FIELDS: Readonly<
   error_id: [1024, (text) => info({ error_id: text })?.error_id],
   error_msg: [8192, (text) => info({ error_msg: text })?.error_msg],
   'body of a 500': [2048, (text) => details(500, {}, text)?.detail],
-  'detail of a 422': [2048, (text) => details(422, {}, { detail: text })?.detail],
+  'detail of a 422': [2048, (text) => details(422, {}, JSON.stringify({ detail: text }))?.detail],
   location: [1024, (text) => details(302, { location: text }, '')?.location],
   'message of a connection error': [300, (text) => connectionError(new Error(text), scrub).message],
 };
@@ -80,11 +78,10 @@ describe.each(Object.entries(FIELDS))('an API key in the %s', (_, [max, keep]) =
 function hasPieceOf(kept: string | null | undefined, written: string): boolean {
   const length = Math.min(12, written.length - 4);
   return [written, JSON.stringify(written).slice(1, -1)].some((text) => {
-    // A key in base64 is surrounded by what was encoded with it.
-    for (let at = 4; at + length <= text.length - 18; at += 1) {
+    for (let at = 0; at + length <= text.length; at += 1) {
       if (kept?.includes(text.slice(at, at + length))) return true;
     }
-    return kept?.includes(text.slice(0, 12)) === true;
+    return false;
   });
 }
 

@@ -1,13 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
+import { createScrub } from '../../../src/evaluation-api/scrub.ts';
 import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
 
 const KEY = 'the-secret-key';
-const secrets = createSecrets();
-secrets.remember(KEY);
+const scrub = createScrub([KEY]);
 
 function read(prompt: unknown) {
-  return readErrorInfo(Buffer.from(JSON.stringify(prompt)), secrets.scrub);
+  return readErrorInfo(Buffer.from(JSON.stringify(prompt)), scrub);
 }
 
 function message(text: string) {

@@ -18,7 +18,7 @@ import {
   createEvaluationService,
   type HttpEvaluationService,
 } from '../../../src/evaluation-api/client.ts';
-import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
+import { createApiKeyReader } from '../../../src/evaluation-api/api-key.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import type { Clock } from '../../../src/monitor/ports/clock.ts';
@@ -121,7 +121,7 @@ export function connect({
     },
     keyOf: (project) => (typeof key === 'function' ? key(project) : key),
     records,
-    secrets: createSecrets(),
+    readKey: createApiKeyReader(clock),
     clock,
     emit: (event) => events.push(event),
     version: '1.2.3',

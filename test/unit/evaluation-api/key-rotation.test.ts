@@ -105,3 +105,14 @@ it('a retry after status 503 uses the rotated key', async () => {
 
   expect(requests.map(({ headers }) => headers['x-api-key'])).toEqual([OLD, NEW]);
 });
+
+it('an answer is scrubbed of the key of its request and of the one before the rotation', async () => {
+  const file = await keyFile(OLD);
+  const { url } = await serve(answering(500, `${OLD} was replaced by ${NEW}`));
+  const { service } = connect({ baseUrl: url, key: { file } });
+  const list = async () => (await failureOf(service.list('p', 'prompt', listOptions()))).details;
+
+  expect((await list()).detail).toBe('[redacted] was replaced by the-new-key');
+  await writeFile(file, NEW);
+  expect((await list()).detail).toBe('[redacted] was replaced by [redacted]');
+});

@@ -9,6 +9,7 @@ import {
 import type { ListingBasis } from '../../../src/monitor/ports/service.ts';
 import { createStepQueue, type StepQueue } from '../../../src/monitor/step-queue.ts';
 
+const scrub = (text: string) => text;
 const startScan = createItemScanner(1_000_000);
 const { signal } = new AbortController();
 const item = (index: number) => ({ id: `p${index}`, status: 'RUNNING', name: 'n'.repeat(1000) });
@@ -24,7 +25,7 @@ function startStream(steps: StepQueue, options: Partial<StreamOptions> = {}) {
     kind: 'prompt',
     previous: undefined,
     allowDifference: options.previous !== undefined,
-    secrets: { scrub: (text) => text, version: () => 0 },
+    scrub,
     startScan,
     steps,
     rank: 0,

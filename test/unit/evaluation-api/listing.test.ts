@@ -1,17 +1,16 @@
 import { describe, expect, it } from 'vitest';
-import { createSecrets } from '../../../src/evaluation-api/secrets.ts';
+import { createScrub } from '../../../src/evaluation-api/scrub.ts';
 import type { Listing } from '../../../src/domain/record.ts';
 import type { Kind } from '../../../src/domain/status.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 import { readListing } from '../../support/read-listing.ts';
 
 const KEY = 'the-secret-key';
-const secrets = createSecrets();
-secrets.remember(KEY);
+const scrub = createScrub([KEY]);
 
 async function read(items: unknown, kind: Kind = 'prompt'): Promise<Listing> {
   const body = typeof items === 'string' ? items : JSON.stringify(items);
-  return await readListing(Buffer.from(body), kind, secrets.scrub);
+  return await readListing(Buffer.from(body), kind, scrub);
 }
 
 /** Reads these items beside a sound one, so that the list as a whole is valid. */
@@ -278,12 +277,12 @@ describe('a listing body', () => {
 
   it('is rejected if it is not UTF-8', async () => {
     const body = Buffer.from('[{"id": "p\xe9", "status": "PENDING"}]', 'latin1');
-    await expect(readListing(body, 'prompt', secrets.scrub)).rejects.toThrow('not UTF-8');
+    await expect(readListing(body, 'prompt', scrub)).rejects.toThrow('not UTF-8');
   });
 
   it('is rejected if it is UTF-16', async () => {
     const body = Buffer.from('\uFEFF[]', 'utf16le');
-    await expect(readListing(body, 'prompt', secrets.scrub)).rejects.toThrow('not a JSON array');
+    await expect(readListing(body, 'prompt', scrub)).rejects.toThrow('not a JSON array');
   });
 
   it('is not quoted in the error when it is invalid', async () => {

@@ -20,7 +20,6 @@ beforeEach(() => {
   const logger = createLogger({
     level: 'debug',
     destination: { write: (line) => lines.push(JSON.parse(line) as Line) },
-    scrub: (text) => text,
     onFatalError: (error) => {
       throw error;
     },

@@ -14,7 +14,6 @@ function setUp() {
   const logger = createLogger({
     level: 'info',
     destination: { write: (line) => lines.push(JSON.parse(line)) },
-    scrub: (text) => text,
     onFatalError: (error) => {
       throw error;
     },

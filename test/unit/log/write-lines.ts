@@ -9,7 +9,6 @@ if (mode === 'nonblocking') process.stdout.on('error', () => undefined);
 const logger = createLogger({
   level: 'info',
   destination: fileDescriptor(1),
-  scrub: (text) => text,
   onFatalError: (error) => {
     process.stderr.write(`dead: ${'code' in error ? String(error.code) : error.message}\n`);
     process.exitCode = 1;

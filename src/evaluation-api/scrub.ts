@@ -1,0 +1,41 @@
+import type { Scrub } from '../domain/scrub.ts';
+
+const ENTITY_NAMES: Readonly<Record<string, string>> = {
+  '&': 'amp',
+  '<': 'lt',
+  '>': 'gt',
+  '"': 'quot',
+  "'": 'apos',
+};
+
+/**
+ * Creates a function that replaces these keys, of printable ASCII, by `[redacted]`. It finds them as they are,
+ * percent-encoded, with the escapes of JSON and with those of HTML (docs/security.md#which-forms-of-a-key-are-hidden).
+ */
+export function createScrub(keys: readonly string[]): Scrub {
+  // The longer one first: it may begin with the other.
+  const forms = keys.toSorted((one, other) => other.length - one.length).flatMap(formsOf);
+  const pattern = new RegExp([...new Set(forms)].join('|'), 'g');
+  return (text) => text.replaceAll(pattern, '[redacted]');
+}
+
+/** Returns expressions for a key. One has all backslashes doubled: if each could be, a run of them would take exponential time. */
+function formsOf(key: string): readonly string[] {
+  return ['\\\\', '\\'].map((backslash) =>
+    Array.from(key, (character) => formOf(character, backslash)).join(''),
+  );
+}
+
+function formOf(character: string, backslash: string): string {
+  // Nothing escapes these.
+  if (/[A-Za-z0-9]/.test(character)) return RegExp.escape(character);
+  const code = character.charCodeAt(0);
+  const hex = code.toString(16).replaceAll(/[a-f]/g, (digit) => `[${digit}${digit.toUpperCase()}]`);
+  const escapes = [`%${hex}`, `\\\\u00${hex}`, `&#${code};`, `&#x${hex};`];
+  const name = ENTITY_NAMES[character];
+  if (name !== undefined) escapes.push(`&${name};`);
+  if (character === ' ') escapes.push('\\+');
+  if (character === '"' || character === '/') escapes.push(`\\\\${character}`);
+  const plain = RegExp.escape(character === '\\' ? backslash : character);
+  return `(?:${escapes.join('|')}|${plain})`;
+}
