@@ -38,6 +38,7 @@ export async function functionsOfText(): Promise<readonly string[]> {
 export const EXCEPTIONS: Readonly<Record<string, readonly string[]>> = {
   'takes the words of a command line, which the shell bounds': [
     'cli/cli.ts main',
+    'cli/configuration.ts describeFile',
     'cli/configuration.ts loadConfiguration',
     'cli/options.ts interval',
     'cli/options.ts portNumber',

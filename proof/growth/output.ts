@@ -2,7 +2,7 @@ import { DatabaseError } from 'pg';
 import { csvLine } from '../../src/cli/output/csv.ts';
 import { toJsonLine } from '../../src/cli/output/json.ts';
 import { jsonLines, tableLines } from '../../src/cli/output/table.ts';
-import { truncate, widthOf } from '../../src/cli/output/text.ts';
+import { quoteWord, truncate, widthOf } from '../../src/cli/output/text.ts';
 import { errorLabel, isErrorId } from '../../src/domain/error-label.ts';
 import { visible, visibleJson } from '../../src/domain/visible.ts';
 import { createLogger } from '../../src/log/logger.ts';
@@ -137,6 +137,7 @@ export const output: readonly TextFunction[] = [
   { name: 'domain/visible.ts visible', call: visible },
   { name: 'domain/visible.ts visibleJson', call: visibleJson },
   { name: 'cli/output/json.ts toJsonLine', call: (text) => toJsonLine({ text }) },
+  { name: 'cli/output/text.ts quoteWord', call: quoteWord },
   { name: 'cli/output/text.ts widthOf', call: widthOf },
   { name: 'cli/output/text.ts truncate', call: (text) => truncate(text, text.length / 2) },
   { name: 'cli/output/csv.ts csvLine', call: (text) => csvLine([text]) },
