@@ -7,6 +7,8 @@ import { etagOf, readReply } from '../../src/evaluation-api/sending/reply.ts';
 import { parseRetryAfter } from '../../src/evaluation-api/sending/retry-after.ts';
 import { createScrub } from '../../src/evaluation-api/scrub.ts';
 import { cleanText, cutCodePoints, cutUtf8 } from '../../src/evaluation-api/text.ts';
+import { describeItem, describeUnusable } from '../../src/evaluation-api/unusable.ts';
+import { ApiError } from '../../src/monitor/errors.ts';
 import type { TextFunction } from './text-function.ts';
 import { readListing } from '../../test/support/read-listing.ts';
 
@@ -76,6 +78,18 @@ export const evaluationApi: readonly TextFunction[] = [
   {
     name: 'evaluation-api/error-info.ts readErrorInfo, of each field',
     call: (text) => single(bodyOf({ error_info: { error_id: text, error_msg: text } })),
+  },
+  {
+    name: 'evaluation-api/unusable.ts describeItem',
+    call: (text) => describeItem({ [text]: text }, { index: 0, isIdUsable: false }, scrub),
+  },
+  {
+    name: 'evaluation-api/unusable.ts describeUnusable',
+    call: (text) => {
+      const body = { headers: { 'content-type': text }, beginning: Buffer.from(text) };
+      const error = new ApiError('invalid_response', '');
+      describeUnusable(error, { ...body, wanted: 'array' }, scrub);
+    },
   },
   {
     name: 'evaluation-api/errors.ts connectionError',

@@ -163,7 +163,8 @@ const AFTERMATHS: Readonly<Record<string, Hostility['answer']>> = {
 /** Hostile behaviour of a connection, below and within HTTP. */
 export const CONNECTIONS: Readonly<Record<string, Hostility>> = {
   ...ending(SLOW_ONES, ['timeout']),
-  ...ending(BROKEN_ONES, ['network']),
+  // What is not HTTP is an invalid response; where it ends, and lengths that do not match, are failures of the network.
+  ...ending(BROKEN_ONES, ['network', 'invalid_response']),
   ...ending(STRANGE_ONES, ['ok']),
   ...ending(AFTERMATHS, ['ok', 'network', 'invalid_response']),
 };

@@ -51,7 +51,7 @@ export interface HttpEvaluationService extends EvaluationService {
 export function createEvaluationService(options: EvaluationServiceOptions): HttpEvaluationService {
   const { service, keyOf, readKey, clock, emit, records, version, random = Math.random } = options;
   const { origin } = new URL(service.baseUrl);
-  const open = () => options.dispatcher ?? createDispatcher({ ...service, origin });
+  const open = () => options.dispatcher ?? createDispatcher({ ...service, origin, clock });
   const connections = createConnections(open, clock);
   const gate = createGate({
     slots: service.maxConcurrency,

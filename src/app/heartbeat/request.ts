@@ -25,6 +25,7 @@ export async function requestHeartbeat(
 ): Promise<void> {
   const { origin, pathname, search } = new URL(url);
   const dispatcher = createDispatcher({
+    clock: systemClock,
     origin,
     timeoutMs: TIMEOUT_MS,
     authorities: authorities && [...getCACertificates(), authorities].join('\n'),

@@ -41,6 +41,8 @@ export interface ListingParser {
 
 export interface ParsedItems {
   readonly listing: Listing;
+  /** Says why the first item that is not usable is not; undefined if all are. */
+  readonly firstFault: string | undefined;
   /** Ids of items that were an anomaly, or whose id occurred twice. */
   readonly unusualIds: ReadonlySet<string>;
   /** The id of each item, in order; undefined for an item without one. */
@@ -104,7 +106,12 @@ export function createListingParser(options: ParserOptions): ListingParser {
       if (fault !== undefined) throw fault;
       // An empty array has no item; anywhere else, an empty item is invalid.
       if (hasEmptyItem && itemCount > 1) throw notJson('there is nothing where an item should be');
-      return { ids, listing: reader.listing(), unusualIds: reader.unusualIds() };
+      return {
+        ids,
+        listing: reader.listing(),
+        firstFault: reader.firstFault(),
+        unusualIds: reader.unusualIds(),
+      };
     },
     cancel: () => {
       isCancelled = true;

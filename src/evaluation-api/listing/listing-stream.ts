@@ -87,13 +87,14 @@ export function createListingStream(options: StreamOptions): ListingStream {
   const scan = startScan(collector.onPart);
 
   function* createAnswer(
-    { ids, listing, unusualIds }: ParsedItems,
+    { ids, listing, firstFault, unusualIds }: ParsedItems,
     fingerprint: Pick<Fingerprint, 'etag' | 'digest'>,
   ): Steps<ListingAnswer | undefined> {
     const size = matcher.found() + listing.records.size;
     if (size === 0 && listing.anomalies.length > 0) {
       const { anomalies } = listing;
-      throw new ApiError('invalid_response', 'no item of the listing is usable', { anomalies });
+      const message = `no item of the listing is usable: ${firstFault}`;
+      throw new ApiError('invalid_response', message, { anomalies });
     }
     const vanished = table && (yield* findVanished(table, matcher, listing));
     if (vanished === 'unknown') return undefined;

@@ -4,6 +4,7 @@ import { createAnomalyCounter } from './anomaly-counter.ts';
 import { isObject } from './json.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 import { cleanText, cutCodePoints } from '../text.ts';
+import { describeItem } from '../unusable.ts';
 
 /** Lengths in code points (docs/specification.md#reading-items). */
 const MAX_ID_LENGTH = 512;
@@ -14,6 +15,8 @@ const MAX_STATUS_LENGTH = 256;
 export interface ListingReader {
   /** Adds an item; `index` is its position in the whole listing. Returns its id; undefined if that is not usable. */
   add(item: unknown, index: number): string | undefined;
+  /** Says why the first item that is not usable is not; undefined if all are. */
+  firstFault(): string | undefined;
   /** Returns the ids of items added so far that were an anomaly, or whose id occurred twice. */
   unusualIds(): ReadonlySet<string>;
   /** Returns the listing of all items added so far. */
@@ -26,6 +29,7 @@ export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
   const unusualIds = new Set<string>();
   const anomalies = createAnomalyCounter();
   let complete = true;
+  let firstFault: string | undefined;
 
   function add(item: unknown, index: number): string | undefined {
     const fields = fieldsOf(item);
@@ -37,6 +41,7 @@ export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
     };
     if (id === undefined || status === undefined) {
       addAnomaly('invalid');
+      firstFault ??= describeItem(item, { index, isIdUsable: id !== undefined }, scrub);
       if (id === undefined) complete = false;
       else idsWithoutStatus.add(id);
       return id;
@@ -51,6 +56,7 @@ export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
 
   return {
     add,
+    firstFault: () => firstFault,
     unusualIds: () => unusualIds,
     listing: () => ({ records, idsWithoutStatus, complete, anomalies: anomalies.summaries() }),
   };

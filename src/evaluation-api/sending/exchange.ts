@@ -5,6 +5,7 @@ import { createBodyReader, type BodyReader, type Headers } from './body.ts';
 import { createByteBuffer } from './byte-buffer.ts';
 import { createDeadline } from './deadline.ts';
 import { connectionError } from '../errors.ts';
+import { KEPT_BEGINNING_BYTES } from '../unusable.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 
 /** Limit for bodies that are kept whole: details, and those of errors, which are read for what they say and to keep the connection. */
@@ -52,7 +53,7 @@ export interface Exchange {
   readonly bytes: number;
   /** Time that it took, without that for which `onPiece` held it up, ms. */
   readonly durationMs: number;
-  /** The complete body, empty if `onPiece` took it, or the error instead of it. */
+  /** The complete body, only its beginning if `onPiece` took it, or the error instead of it. */
   readonly body: Buffer | ApiError;
   /** Whether the service closed a kept connection instead of answering: it was idle until just before the request arrived. */
   readonly isStale: boolean;
@@ -66,7 +67,7 @@ export async function exchange(
   dispatcher: Pick<Dispatcher, 'dispatch'>,
   options: ExchangeOptions,
 ): Promise<Exchange> {
-  const { maxBytes, onPiece, signal, scrub } = options;
+  const { origin, path, headers, maxBytes, onPiece, signal, scrub } = options;
   signal.throwIfAborted();
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
   let controller: Dispatcher.DispatchController | undefined;
@@ -93,12 +94,13 @@ export async function exchange(
   }
 
   const deadline = createDeadline(options.timeoutMs, options.clock, () => {
-    stop(new ApiError('timeout', `no complete answer within ${options.timeoutMs} ms`));
+    // Without a controller, no connection was made that could send the request.
+    const what = controller === undefined ? `connection to ${origin}` : 'complete answer';
+    stop(new ApiError('timeout', `no ${what} within ${options.timeoutMs} ms`));
   });
   const abort = () => stop(new Error('the exchange was aborted'));
   signal.addEventListener('abort', abort, { once: true });
 
-  const { origin, path, headers } = options;
   dispatcher.dispatch(
     { origin, path, method: 'GET', headers: { ...headers } },
     {
@@ -123,6 +125,7 @@ export async function exchange(
             scrub,
             onPiece: (piece) => {
               if (taker) {
+                kept.append(piece, 0, Math.min(piece.length, KEPT_BEGINNING_BYTES - kept.length()));
                 const room = taker(piece);
                 return room && deadline.without(room);
               }

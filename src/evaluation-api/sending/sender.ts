@@ -5,12 +5,14 @@ import type { ServiceSettings } from '../../monitor/ports/service.ts';
 import type { Shutdown } from '../../monitor/ports/shutdown.ts';
 import { requestFailure } from '../errors.ts';
 import type { Connections } from './dispatcher.ts';
-import { exchange, type ResponseHead } from './exchange.ts';
+import { exchange, type Exchange, type ResponseHead } from './exchange.ts';
 import type { Gate, RequestClass } from '../fairness/gate.ts';
 import type { RetryHolds } from '../fairness/retry-holds.ts';
 import { readReply, withRequest } from './reply.ts';
 import type { ApiKey } from '../api-key.ts';
+import type { Scrub } from '../../domain/scrub.ts';
 import { cleanText } from '../text.ts';
+import { describeUnusable } from '../unusable.ts';
 
 /** Failures after which the name of the service is resolved anew, as it may have moved. */
 const RENEWING: ReadonlySet<ApiFailureReason> = new Set(['server_error', 'timeout', 'network']);
@@ -46,7 +48,7 @@ export interface ApiRequest<T> {
   readonly onStart?: () => void;
   /** Takes the body of a 200 as it arrives (see `ExchangeOptions`). */
   readonly onPiece?: (piece: Buffer) => Promise<void> | undefined;
-  /** Converts the body of a 200, empty if `onPiece` took it, or undefined for a 304 to `etag`. @throws {ApiError} */
+  /** Converts the body of a 200, only its beginning if `onPiece` took it, or undefined for a 304 to `etag`. @throws {ApiError} */
   readonly interpret: (body: Buffer | undefined, head: ResponseHead | undefined) => T | Promise<T>;
 }
 
@@ -109,7 +111,7 @@ export function createSender(options: SenderOptions): Sender {
       } catch (error) {
         if (error instanceof ApiError) {
           const url = cleanText(`${origin}${basePath}${path}`, MAX_URL_LENGTH, scrub);
-          failure = withRequest(error, { url, head });
+          failure = withRequest(describe(error, answer, { endpoint, scrub }), { url, head });
           retryHolds.holdAfter(key.text, failure);
           if (RENEWING.has(failure.reason)) connections.renew(RENEW_EVERY_MS);
         }
@@ -122,4 +124,16 @@ export function createSender(options: SenderOptions): Sender {
       pass.release();
     }
   };
+}
+
+/** Returns the error with what came instead, if it is that of a 200 that cannot be used. */
+function describe(
+  error: ApiError,
+  { head, body }: Exchange,
+  { endpoint, scrub }: { readonly endpoint: Endpoint; readonly scrub: Scrub },
+): ApiError {
+  const isBody = head?.statusCode === 200 && Buffer.isBuffer(body);
+  if (!isBody || error.reason !== 'invalid_response') return error;
+  const wanted = endpoint === 'get_prompt' ? 'object' : 'array';
+  return describeUnusable(error, { headers: head.headers, beginning: body, wanted }, scrub);
 }

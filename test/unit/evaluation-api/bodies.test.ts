@@ -77,6 +77,7 @@ describe('a body that arrives byte by byte', () => {
         response.end();
       });
       const dispatcher = createDispatcher({
+        clock: systemClock,
         origin: url,
         timeoutMs: 60_000,
         authorities: undefined,

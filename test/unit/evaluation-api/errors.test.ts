@@ -58,3 +58,11 @@ it('a connection error of several addresses says what happened at each', () => {
       'the request timed out: connect ETIMEDOUT 192.0.2.1:443; connect ECONNREFUSED 192.0.2.2:443',
   });
 });
+
+it('a connection that each address of a name refuses names all of them', () => {
+  const each = ['::1', '127.0.0.1'].map((ip) => new Error(`connect ECONNREFUSED ${ip}:9`));
+  const error = Object.assign(new AggregateError(each), { code: 'ECONNREFUSED' });
+  expect(connectionError(error, (text) => text).message).toBe(
+    'the connection failed: connect ECONNREFUSED ::1:9; connect ECONNREFUSED 127.0.0.1:9',
+  );
+});

@@ -355,17 +355,22 @@ describe('a connection', () => {
       'is cut between chunks',
       raw('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]\r\n'),
     ],
-    [
-      'brings a broken chunk',
-      raw('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]xx\r\n0\r\n\r\n'),
-    ],
-    ['brings no HTTP at all', raw('SSH-2.0-OpenSSH_9.2\r\n')],
-    ['brings headers without end', raw(`HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`)],
   ])('that %s is retried as a network error', async (_, broken) => {
     const { end, events } = await outcome(inTurn(broken, answering(200, BODY)), { retries: 1 });
     expect(end).toBe(500);
     expect(ofType(events, 'api.retry_scheduled')).toMatchObject([{ reason: 'network' }]);
     expect(ofType(events, 'api.request_finished')[0]).toMatchObject({ failure: 'network' });
+  });
+
+  it.each<[string, string]>([
+    [
+      'a broken chunk',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n[]xx\r\n0\r\n\r\n',
+    ],
+    ['no HTTP at all', 'SSH-2.0-OpenSSH_9.2\r\n'],
+    ['headers without end', `HTTP/1.1 200 OK\r\nX: ${'x'.repeat(100_000)}`],
+  ])('that brings %s is an invalid response', async (_, bytes) => {
+    expect((await outcome(raw(bytes), { retries: 1 })).end).toBe('invalid_response');
   });
 
   it('that is cut within the header counts as a kept one that was closed, once in each attempt', async () => {
