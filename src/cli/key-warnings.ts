@@ -8,7 +8,11 @@ import { isUnset, type SecretFinding } from './secret-findings.ts';
 /** Keys with fewer characters are accepted, but `check` warns (docs/specification.md#rows). */
 const MIN_RECOMMENDED_LENGTH = 16;
 
-/** Returns a finding for each API key that is missing, unusable or short, with its project. */
+/** What people copy together with a key. All of it would be sent as the key. */
+const QUOTES = /^(["'`]).*\1$/;
+const HEADER = /^(Bearer(?= )|X-API-Key(?= ?:)|Authorization(?= ?:))/i;
+
+/** Returns a finding for each API key that is missing, unusable, short or probably not only the key, with its project. */
 export async function keyFindings(
   projects: readonly ProjectConfig[],
 ): Promise<readonly SecretFinding[]> {
@@ -31,14 +35,26 @@ async function findFault(source: SecretSource): Promise<SecretFinding | undefine
   }
   const { readKey } = await import('../evaluation-api/api-key.ts');
   try {
-    const { length } = await readKey(source, systemClock);
-    if (length >= MIN_RECOMMENDED_LENGTH) return undefined;
-    const message = `the API key has fewer than ${MIN_RECOMMENDED_LENGTH} characters`;
-    return { message, isError: false };
+    const message = doubtAbout(await readKey(source, systemClock));
+    return message === undefined ? undefined : { message, isError: false };
   } catch (error) {
     if (error instanceof ApiError) return { message: error.message, isError: true };
     throw error;
   }
+}
+
+/** Returns why a usable key is probably not the right one; undefined if nothing is to be said. */
+function doubtAbout(key: string): string | undefined {
+  if (QUOTES.test(key)) {
+    return 'the API key has quotes around it, which are sent too: remove them if they are no part of it';
+  }
+  const header = HEADER.exec(key)?.[0];
+  if (header !== undefined) {
+    return `the API key begins with ${header}, which is sent too: remove it if it is no part of the key`;
+  }
+  return key.length < MIN_RECOMMENDED_LENGTH
+    ? `the API key has fewer than ${MIN_RECOMMENDED_LENGTH} characters`
+    : undefined;
 }
 
 function andMore(count: number): string {

@@ -51,6 +51,18 @@ export function describeUnsetVariable(name: string, option?: string): string {
     : `environment variable ${shown}${where} is not set or is empty`;
 }
 
+/**
+ * Whether a text could be an API key that was given in place of the path of its file: at least 8 characters without slash
+ * and dot, or a long random part.
+ */
+export function couldBeKey(path: string): boolean {
+  return path.length >= 8 && (!/[/.]/.test(path) || path.split('/').some(isLongAndRandom));
+}
+
+function isLongAndRandom(part: string): boolean {
+  return part.length >= 20 && /[a-z]/.test(part) && /[A-Z]/.test(part) && /\d/.test(part);
+}
+
 /** Whether a YAML key can be shown. Other keys may contain a secret, if the space after a colon is missing. */
 export function isSafeKey(key: string): boolean {
   return /^\w[\w-]{0,40}$/.test(key);

@@ -3,6 +3,7 @@ import type { Expectations } from '../domain/expectation.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
 import type { Config, HeartbeatUrl } from './config.ts';
 import { type Env, readVariable } from './environment.ts';
+import { couldBeKey } from './redaction.ts';
 import type { ConfigFile } from './schema.ts';
 import type { Source } from './source.ts';
 import {
@@ -20,6 +21,8 @@ export interface ConfigContext {
   readonly sources: readonly Source[];
 }
 
+type KeyOptions = Pick<ConfigFile['service'], (typeof API_KEY_OPTIONS)[number]>;
+
 /** Converts the content of a valid file to the frozen configuration. Relative paths start from the file's directory. */
 export function toConfig(content: ConfigFile, context: ConfigContext): Config {
   const { file, env, authorities, sources } = context;
@@ -31,6 +34,10 @@ export function toConfig(content: ConfigFile, context: ConfigContext): Config {
     path === undefined
       ? { env: variable, value: readVariable(env, variable) }
       : { file: resolve(directory, path) };
+  const apiKey = ({ api_key_file: path, api_key_env: variable }: KeyOptions): SecretSource =>
+    path !== undefined && couldBeKey(path)
+      ? { file: resolve(directory, path), couldBeKey: true }
+      : secret(path, variable);
   const { postgres_url_file: urlFile, postgres_url_env: urlVariable } = store;
   const heartbeatUrl = (): HeartbeatUrl | undefined => {
     if (heartbeat.url !== undefined) return { url: heartbeat.url };
@@ -38,7 +45,7 @@ export function toConfig(content: ConfigFile, context: ConfigContext): Config {
     return secret(heartbeat.url_file, heartbeat.url_env);
   };
   // Shared by all projects without their own: there can be 100,000.
-  const serviceKey = secret(service.api_key_file, service.api_key_env);
+  const serviceKey = apiKey(service);
   const expectations = toExpectations(content.expect, {});
   const projects = content.projects.map((project) => {
     const { id, schedule = content.schedule, timezone = content.timezone, datasets } = project;
@@ -47,7 +54,7 @@ export function toConfig(content: ConfigFile, context: ConfigContext): Config {
       id,
       schedule,
       timezone,
-      key: hasKey ? secret(project.api_key_file, project.api_key_env) : serviceKey,
+      key: hasKey ? apiKey(project) : serviceKey,
       datasets,
       team: project.team ?? '',
       expect: project.expect ? toExpectations(content.expect, project.expect) : expectations,

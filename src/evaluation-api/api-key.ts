@@ -10,6 +10,9 @@ const MAX_FILE_BYTES = 16 * 1024;
 /** Wait before the second read: a file that is being replaced can be missing or empty for a moment, ms. */
 const REREAD_AFTER_MS = 100;
 
+const HIDDEN_PATH =
+  '; its path is not shown because it could be the key itself: api_key_file takes the path of a file that holds the key';
+
 /** An API key, as it was read for a request. */
 export interface ApiKey {
   readonly text: string;
@@ -55,7 +58,7 @@ export async function readKey(
 
 function readOnce(source: SecretSource): string {
   const place = 'file' in source ? `the key file ${source.file}` : `the variable ${source.env}`;
-  const text = 'file' in source ? readKeyFile(source.file, place) : source.value;
+  const text = 'file' in source ? readKeyFile(source) : source.value;
   const key = text?.trim() ?? '';
   const fault = faultOf(key);
   if (fault !== undefined) throw new ApiError('auth', `${place} ${fault}`);
@@ -75,10 +78,11 @@ function faultOf(key: string): string | undefined {
  * Reads synchronously: by way of the thread pool this costs five times as much as the request that needs the key
  * (docs/design-decisions.md#key-files-are-read-at-once).
  */
-function readKeyFile(path: string, place: string): string {
-  const { bytes, fault } = readRegularFileSync(path, MAX_FILE_BYTES);
+function readKeyFile({ file, couldBeKey }: Extract<SecretSource, { file: string }>): string {
+  const { bytes, fault } = readRegularFileSync(file, MAX_FILE_BYTES);
   if (fault === undefined) return bytes.toString('utf8');
   const reason =
     fault === 'TOO_LARGE' ? 'is too large for a key' : `cannot be read: ${describeFault(fault)}`;
-  throw new ApiError('auth', `${place} ${reason}`);
+  const place = couldBeKey ? 'the key file' : `the key file ${file}`;
+  throw new ApiError('auth', `${place} ${reason}${couldBeKey ? HIDDEN_PATH : ''}`);
 }

@@ -153,6 +153,9 @@ describe('check of a valid configuration', () => {
     writeFileSync(join(directory, 'empty'), ' \n');
     writeFileSync(join(directory, 'short'), 'secret-of-15-ch\n');
     writeFileSync(join(directory, 'tiny'), 'tiny-7c');
+    writeFileSync(join(directory, 'quoted'), '"the-secret-of-a-key"');
+    writeFileSync(join(directory, 'bearer'), 'Bearer the-secret-of-a-key');
+    writeFileSync(join(directory, 'header'), 'X-API-Key: the-secret-of-a-key\n');
     for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value);
     onTestFinished(() => void vi.unstubAllEnvs());
     const { code, stdout, stderr } = await commandLine(['check', '--config', config, '--json']);
@@ -171,6 +174,9 @@ describe('check of a valid configuration', () => {
     ],
     ['an unusable key', { api_key_file: 'tiny' }, /^error: project "a": .*fewer than 8/],
     ['a short key', { api_key_file: 'short' }, /^warning: project "a": .*fewer than 16/],
+    ['a key in quotes', { api_key_file: 'quoted' }, /^warning: project "a": .*quotes around it/],
+    ['a key behind Bearer', { api_key_file: 'bearer' }, /^warning: .*begins with Bearer, /],
+    ['a key with its header', { api_key_file: 'header' }, /^warning: .*begins with X-API-Key, /],
   ])('reports %s, and exits 1 after an error', async (_, key, finding) => {
     const stderr = await findings([{ id: 'a', ...key }]);
     expect(stderr).toMatch(finding);
@@ -196,6 +202,27 @@ describe('check of a valid configuration', () => {
     expect(stderr).toMatch(/^warning: project "a": the environment variable .* is not set/);
     expect(stderr).not.toContain('sk_live');
   });
+
+  it.each([
+    'sk-live-0123456789abcdef',
+    'eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ1c2VyLTQyIn0.c2lnbmF0dXJlLW9mLXRlc3Q',
+    'k9/fG3x+Lq81Zt0pVbN4wY7u=',
+    'correct-horse-battery-staple',
+    'x'.repeat(300),
+  ])('prints no path of a key file that could be the key itself: %s', async (key) => {
+    const stderr = await findings([{ id: 'a', api_key_file: key }]);
+    expect(stderr).toMatch(
+      /^error: project "a": the key file .* its path is not shown because it /,
+    );
+    expect(stderr).not.toContain(key.slice(0, 8));
+  });
+
+  it.each(['/run/secrets/evaluation_api_key', 'keys/chat', 'evaluation.key', 'no-key'])(
+    'names a missing key file whose path is no key: %s',
+    async (path) => {
+      expect(await findings([{ id: 'a', api_key_file: path }])).toContain(`${path} cannot be read`);
+    },
+  );
 
   it('does not warn about a key of 16 characters in a variable', async () => {
     const env = { THE_KEY: 'x'.repeat(16) };
