@@ -27,14 +27,17 @@ const TEXTS: Readonly<Record<ServerReason, string>> = {
   other: 'the database of store.postgres_url_file or _env refused',
 };
 
+/** A shorter text occurs in ordinary ones too, and what is left around its redactions would spell it out. */
+const MIN_SECRET_LENGTH = 8;
+
 /** PgBouncer refuses the limits that each connection requests (session.ts), unless it is configured to ignore them. */
 const LIMITS_REFUSED =
   'the pooler before the database of store.postgres_url_file or _env refuses connections: set its ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout';
 
 /**
  * Turns an error of the server or of the connection to it into a {@link StoreError}. The message has the code of a system
- * error, because its text names the server, and other texts without any part of the connection string. There is no `cause`,
- * which would show the rest.
+ * error, because its text names the server, and other texts without any longer part of the connection string. There is no
+ * `cause`, which would show the rest.
  * @throws the error itself if it is a bug
  */
 export function toStoreError(error: unknown, secrets: readonly string[]): StoreError {
@@ -81,7 +84,7 @@ function codeOf(error: unknown): string {
 
 function scrub(text: string, secrets: readonly string[]): string {
   const wanted = secrets
-    .filter((secret) => secret !== '')
+    .filter((secret) => secret.length >= MIN_SECRET_LENGTH)
     .toSorted((one, other) => other.length - one.length)
     .map((secret) => RegExp.escape(secret));
   // All at once: one by one, a short secret could match in the replacement of another.

@@ -19,7 +19,7 @@ export interface ConnectionSettings {
   readonly database: string;
   /** False behind a pooler that supports no prepared statements. */
   readonly prepared: boolean;
-  /** Texts of the connection string that no output may show. */
+  /** Texts of the connection string that no output may show if they are not short. */
   readonly secrets: readonly string[];
 }
 
