@@ -1,5 +1,6 @@
 import { CommanderError } from 'commander';
 import { ConfigError } from '../config/config-error.ts';
+import { isBug } from '../monitor/errors.ts';
 import { ReaderGoneError } from './output/output.ts';
 
 /** Bad usage of the command line. The message is one line for the user. */
@@ -19,14 +20,11 @@ export function toOutcome(error: unknown): Outcome {
   if (error instanceof CommanderError) return { exitCode: error.exitCode === 0 ? 0 : 2, lines: [] };
   if (error instanceof UsageError) return { exitCode: 2, lines: [`error: ${error.message}`] };
   if (error instanceof ConfigError) return { exitCode: 2, lines: error.message.split('\n') };
-  if (isExpected(error)) return { exitCode: 1, lines: [`error: ${error.message}`] };
+  if (error instanceof Error && !isBug(error)) {
+    return { exitCode: 1, lines: [`error: ${error.message}`] };
+  }
   return {
     exitCode: 1,
     lines: [`error: unexpected, please report it with the command that you ran: ${String(error)}`],
   };
-}
-
-/** Errors of the store and the service have a `reason`, those of the system a `code`. All others are bugs. */
-function isExpected(error: unknown): error is Error {
-  return error instanceof Error && ('reason' in error || 'code' in error);
 }

@@ -1,3 +1,5 @@
+import { isBug } from '../monitor/errors.ts';
+
 const MAX_ERROR_TEXT_LENGTH = 2048;
 const MAX_CAUSES = 4;
 const MAX_DEPTH = 8;
@@ -34,7 +36,6 @@ function describeError(error: unknown, depth: number): Record<string, unknown> {
       : undefined;
   if (!(error instanceof Error)) return { type: typeof error, message: text(error) };
   const code = 'code' in error ? text(error.code) : undefined;
-  const isExpected = code !== undefined || 'reason' in error;
   return {
     type: text(error.name),
     message: text(error.message),
@@ -44,6 +45,6 @@ function describeError(error: unknown, depth: number): Record<string, unknown> {
         ? undefined
         : describeError(error.cause, depth + 1),
     // Only a bug needs a stack.
-    stack: isExpected || depth > 0 ? undefined : text(error.stack),
+    stack: depth === 0 && isBug(error) ? text(error.stack) : undefined,
   };
 }

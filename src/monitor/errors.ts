@@ -81,6 +81,25 @@ export class StoreError extends Error {
   }
 }
 
+/** Codes of a wrong call whose errors have no type that says so. */
+const WRONG_CALL =
+  /^(?:ERR_(?:INTERNAL_)?ASSERTION|ERR_HTTP_HEADERS_SENT|UND_ERR_(?:INVALID_\w+|NOT_SUPPORTED))$/;
+
+/**
+ * Whether an error is a bug. Errors of evalwatch have a `reason`; those of the system, TLS, SQLite, PostgreSQL and undici
+ * have a `code`. So have some that Node throws for a wrong call.
+ */
+export function isBug(error: unknown): boolean {
+  if (!(error instanceof Error) || isMistake(error)) return true;
+  if ('reason' in error) return false;
+  return !('code' in error) || WRONG_CALL.test(String(error.code));
+}
+
+/** Whether an error is of a type that only a mistake in a program has. */
+export function isMistake(error: Error): boolean {
+  return [TypeError, RangeError, ReferenceError, SyntaxError].some((type) => error instanceof type);
+}
+
 /** Whether a failure passes by itself. With any other reason the store has answered, and refused. */
 export function isPassing({ reason }: StoreError): boolean {
   return reason === 'io' || reason === 'busy';

@@ -1,5 +1,5 @@
 import { DatabaseError } from 'pg';
-import { StoreError, type StoreFailureReason } from '../../monitor/errors.ts';
+import { isMistake, StoreError, type StoreFailureReason } from '../../monitor/errors.ts';
 
 /** Reasons that a server can cause. */
 type ServerReason = Exclude<StoreFailureReason, 'replaced'>;
@@ -42,7 +42,7 @@ const LIMITS_REFUSED =
  */
 export function toStoreError(error: unknown, secrets: readonly string[]): StoreError {
   if (error instanceof StoreError) return error;
-  if (!(error instanceof Error) || isBug(error)) throw error;
+  if (!(error instanceof Error) || isMistake(error)) throw error;
   const code = codeOf(error);
   if (error instanceof DatabaseError) {
     if (code === '08P01' && error.message.startsWith('unsupported startup parameter')) {
@@ -53,10 +53,6 @@ export function toStoreError(error: unknown, secrets: readonly string[]): StoreE
   }
   const what = code === '' ? scrub(error.message, secrets) : code;
   return new StoreError('io', `${TEXTS.io} (${what})`);
-}
-
-function isBug(error: Error): boolean {
-  return [TypeError, RangeError, ReferenceError, SyntaxError].some((Bug) => error instanceof Bug);
 }
 
 /** Whether the statement failed without an answer from the server, so that it may have been done. */

@@ -1,5 +1,5 @@
 import type { Connection } from './connection.ts';
-import { StoreError, type StoreFailureReason } from '../../monitor/errors.ts';
+import { isBug, StoreError, type StoreFailureReason } from '../../monitor/errors.ts';
 
 /** Reasons that an error code stands for. */
 type CodedReason = Exclude<StoreFailureReason, 'replaced'>;
@@ -55,7 +55,8 @@ const CAUSES: readonly (readonly [codes: RegExp, cause: string])[] = [
  */
 export function toStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
-  if (isBug(error)) throw error;
+  // A path with U+0000 is a wrong argument of Node.
+  if (isBug(error) && codeOf(error) !== 'ERR_INVALID_ARG_VALUE') throw error;
   const reason = reasonOf(error);
   const message = error instanceof Error ? error.message : String(error);
   const [, cause] = CAUSES.find(([codes]) => codes.test(codeOf(error))) ?? [];
@@ -93,15 +94,6 @@ export function isSqliteError(error: unknown, code: string): boolean {
 /** Whether a system call failed with this code. */
 export function isSystemError(error: unknown, code: string): boolean {
   return error instanceof Error && 'syscall' in error && codeOf(error) === code;
-}
-
-/** Whether an error is a bug: not one of SQLite or the system, which have a code, and not that of an impossible path. */
-function isBug(error: unknown): boolean {
-  if (codeOf(error) === 'ERR_INVALID_ARG_VALUE') return false;
-  const isOwn = [TypeError, RangeError, ReferenceError, SyntaxError].some(
-    (Bug) => error instanceof Bug,
-  );
-  return isOwn || codeOf(error) === '';
 }
 
 function reasonOf(error: unknown): CodedReason {

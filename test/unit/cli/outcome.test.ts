@@ -1,3 +1,4 @@
+import assert from 'node:assert';
 import { CommanderError } from 'commander';
 import { describe, expect, it } from 'vitest';
 import { toOutcome, UsageError } from '../../../src/cli/outcome.ts';
@@ -10,6 +11,14 @@ const badFile = new ConfigError('invalid', [
   { file: 'EVALWATCH_LOG_LEVEL', line: 0, column: 0, message: 'two' },
 ]);
 const addressInUse = Object.assign(new Error('listen EADDRINUSE'), { code: 'EADDRINUSE' });
+
+function thrownBy(call: () => unknown): unknown {
+  try {
+    return call();
+  } catch (error) {
+    return error;
+  }
+}
 
 describe('the outcome of a command', () => {
   it.each([
@@ -27,6 +36,9 @@ describe('the outcome of a command', () => {
 
   it.each([
     [new TypeError('x is undefined'), 'TypeError: x is undefined'],
+    [thrownBy(() => Buffer.from(7 as never)), 'The first argument must be of type string'],
+    [thrownBy(() => Buffer.alloc(-1)), 'RangeError'],
+    [thrownBy(() => assert.equal(1, 2)), 'AssertionError'],
     ['thrown text', 'thrown text'],
     [undefined, 'undefined'],
     [null, 'null'],

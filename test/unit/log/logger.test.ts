@@ -69,13 +69,30 @@ describe('an error', () => {
     });
   });
 
-  it('is logged with its stack if its type is unexpected', () => {
+  it.each([
+    [new TypeError('oops')],
+    [Object.assign(new TypeError('oops'), { code: 'ERR_INVALID_ARG_TYPE' })],
+    [Object.assign(new Error('oops'), { code: 'ERR_HTTP_HEADERS_SENT' })],
+    [Object.assign(new Error('oops'), { code: 'UND_ERR_INVALID_ARG' })],
+  ])('is logged with its stack if it is a bug: %o', (err) => {
     const { logger, lines } = setUp();
-    logger.error({ event: 'e', err: new TypeError('oops') }, 'm');
+    logger.error({ event: 'e', err }, 'm');
     expect(lines()[0]?.['err']).toMatchObject({
-      type: 'TypeError',
+      type: err.name,
       stack: expect.stringContaining('logger.test.ts'),
     });
+  });
+
+  it.each([
+    'ECONNREFUSED',
+    'SQLITE_FULL',
+    '53100',
+    'UND_ERR_SOCKET',
+    'ERR_TLS_CERT_ALTNAME_INVALID',
+  ])('is logged without its stack if it is none: %s', (code) => {
+    const { logger, lines } = setUp();
+    logger.error({ event: 'e', err: Object.assign(new Error('oops'), { code }) }, 'm');
+    expect(lines()[0]?.['err']).toEqual({ type: 'Error', message: 'oops', code });
   });
 
   it('is logged with 4 causes even if it is its own cause, and a nested field to a depth of 8', () => {
