@@ -8,6 +8,8 @@ export interface ErrorInfo {
 export interface FetchedErrorInfo {
   readonly errorInfo: ErrorInfo;
   readonly errorMsgTruncated: boolean;
+  /** Set if it is not as documented, and a part of it therefore kept as JSON. Not stored. */
+  readonly isUnusual?: boolean;
 }
 
 /** Why a failure's line has no error_info (docs/specification.md#settling). */

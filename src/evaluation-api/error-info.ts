@@ -10,7 +10,8 @@ const MAX_ERROR_ID_LENGTH = 1024;
 const MAX_ERROR_MSG_BYTES = 8192;
 
 /**
- * Reads the error_info from the body of a prompt; undefined if it is absent or empty.
+ * Reads the error_info from the body of a prompt; undefined if it is absent or empty. What is not as documented is kept as
+ * JSON (docs/specification.md#error_info).
  * @throws {ApiError} `invalid_response`
  */
 export function readErrorInfo(body: Buffer, scrub: Scrub): FetchedErrorInfo | undefined {
@@ -19,23 +20,27 @@ export function readErrorInfo(body: Buffer, scrub: Scrub): FetchedErrorInfo | un
     throw new ApiError('invalid_response', 'the body is not an object');
   }
   const info = prompt['error_info'];
-  if (!isObject(info)) return undefined;
-  const { error_id: id, error_msg: message } = info;
-  if (typeof id !== 'string' && typeof message !== 'string') return undefined;
-  const { kept, isWhole } = typeof message === 'string' ? readMessage(message, scrub) : NO_MESSAGE;
+  const fields = isObject(info) && !Array.isArray(info) ? info : { error_msg: info };
+  const { error_id: rawId, error_msg: rawMessage, ...others } = fields;
+  const id = textOf(rawId);
+  // Without a message, the other fields may say what happened.
+  const message = textOf(rawMessage) ?? (Object.keys(others).length > 0 ? textOf(info) : null);
+  if (id === null && message === null) return undefined;
+  const whole = message && scrub(message).toWellFormed();
+  const kept = whole && cutUtf8(whole, MAX_ERROR_MSG_BYTES);
+  const isAsDocumented =
+    isObject(info) && id === (rawId ?? null) && message === (rawMessage ?? null);
   return {
-    errorInfo: {
-      error_id: typeof id === 'string' ? cleanText(id, MAX_ERROR_ID_LENGTH, scrub) : null,
-      error_msg: kept,
-    },
-    errorMsgTruncated: !isWhole,
+    errorInfo: { error_id: id && cleanText(id, MAX_ERROR_ID_LENGTH, scrub), error_msg: kept },
+    errorMsgTruncated: kept !== whole,
+    ...(!isAsDocumented && { isUnusual: true }),
   };
 }
 
-const NO_MESSAGE = { kept: null, isWhole: true };
-
-function readMessage(message: string, scrub: Scrub) {
-  const whole = scrub(message).toWellFormed();
-  const kept = cutUtf8(whole, MAX_ERROR_MSG_BYTES);
-  return { kept, isWhole: kept === whole };
+/** Returns a text as it is and any other value as JSON; null for null, an empty array and a field that is absent. */
+function textOf(value: unknown): string | null {
+  if (typeof value === 'string') return value;
+  const isAbsent =
+    value === undefined || value === null || (Array.isArray(value) && value.length === 0);
+  return isAbsent ? null : JSON.stringify(value);
 }

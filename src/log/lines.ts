@@ -161,6 +161,7 @@ export function logPromptFailure(logger: Logger, event: EventOf<'prompt.failed'>
       transition_id: event.transitionId,
       error_info: event.errorInfo,
       error_msg_truncated: event.errorMsgTruncated || undefined,
+      error_info_unusual: event.isUnusual || undefined,
       reason: event.reason,
       cause: event.cause,
     },

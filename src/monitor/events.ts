@@ -81,6 +81,8 @@ export type MonitorEvent =
       readonly promptName: string | undefined;
       readonly errorInfo: ErrorInfo | null;
       readonly errorMsgTruncated: boolean;
+      /** Whether the error_info is not as documented. */
+      readonly isUnusual?: boolean | undefined;
       readonly reason: NoErrorInfoReason | undefined;
       /** Id of its cause. */
       readonly cause: string;

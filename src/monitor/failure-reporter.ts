@@ -195,6 +195,7 @@ function promptFailed(
     promptName,
     errorInfo: settlement.errorInfo ?? null,
     errorMsgTruncated: settlement.errorInfo !== undefined && settlement.errorMsgTruncated,
+    isUnusual: settlement.errorInfo && settlement.isUnusual,
     reason: settlement.reason,
     cause: causeOf(settlement.errorInfo).id,
   };

@@ -27,23 +27,50 @@ describe('an error_info', () => {
   it.each([
     [{ error_id: 'E1' }, { error_id: 'E1', error_msg: null }],
     [
-      { error_msg: 'no', error_id: 5 },
-      { error_id: null, error_msg: 'no' },
-    ],
-    [
       { error_msg: '', error_id: null },
       { error_id: null, error_msg: '' },
     ],
-  ])('has null for a text that is missing or not a string: %o', (info, expected) => {
-    expect(read({ error_info: info })?.errorInfo).toEqual(expected);
+  ])('has null for a text that is missing: %o', (info, expected) => {
+    expect(read({ error_info: info })).toEqual({ errorInfo: expected, errorMsgTruncated: false });
   });
 
-  it.each([{}, { error_info: null }, { error_info: 'E1' }, { error_info: {} }, { error_info: [] }])(
-    'is undefined for %o',
-    (prompt) => {
-      expect(read(prompt)).toBeUndefined();
-    },
-  );
+  it.each([
+    ['failed', { error_id: null, error_msg: 'failed' }],
+    [7, { error_id: null, error_msg: '7' }],
+    [['a', { b: 1 }], { error_id: null, error_msg: '["a",{"b":1}]' }],
+    [
+      { code: 7, message: 'no' },
+      { error_id: null, error_msg: '{"code":7,"message":"no"}' },
+    ],
+    [
+      { error_id: 'E1', message: KEY },
+      { error_id: 'E1', error_msg: '{"error_id":"E1","message":"[redacted]"}' },
+    ],
+    [
+      { error_id: 5, error_msg: 'no' },
+      { error_id: '5', error_msg: 'no' },
+    ],
+    [
+      { error_id: ['E', 1], error_msg: { de: 'nein' } },
+      { error_id: '["E",1]', error_msg: '{"de":"nein"}' },
+    ],
+  ])('that is not as documented is kept as JSON: %o', (info, expected) => {
+    expect(read({ error_info: info })).toEqual({
+      errorInfo: expected,
+      errorMsgTruncated: false,
+      isUnusual: true,
+    });
+  });
+
+  it.each([
+    {},
+    { error_info: null },
+    { error_info: {} },
+    { error_info: [] },
+    { error_info: { error_id: null, error_msg: null } },
+  ])('is undefined for %o', (prompt) => {
+    expect(read(prompt)).toBeUndefined();
+  });
 
   it.each([[null], ['text'], [7]])('is rejected for %o, which is not an object', (prompt) => {
     expect(() => read(prompt)).toThrow('not an object');

@@ -331,6 +331,13 @@ describe('prompt.failed', () => {
     ]);
   });
 
+  it('has error_info_unusual beside an error_info that is not as documented', () => {
+    const errorInfo = { error_id: null, error_msg: '{"code":7}' };
+    expect(linesOf({ ...failure, errorInfo, isUnusual: true })).toEqual([
+      { ...common, error_info: errorInfo, error_info_unusual: true },
+    ]);
+  });
+
   it('has error_info null and a reason where there is none', () => {
     expect(linesOf({ ...failure, promptName: undefined, reason: 'not_found' })).toEqual([
       { ...common, prompt_name: undefined, error_info: null, reason: 'not_found' },
