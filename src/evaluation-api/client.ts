@@ -74,6 +74,8 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     records,
   });
   const failingProjects = createFailingProjects();
+  /** Listings that are known to have further pages. */
+  const paged = new Set<string>();
 
   /** Sends with the current key; if it is refused and was rotated meanwhile, sends again with the new one. */
   async function withKey<T>(project: string, sendWith: (key: ApiKey) => Promise<T>): Promise<T> {
@@ -114,6 +116,11 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
             onStart: () => {
               onRequest();
               emitRetry();
+            },
+            onNextPage: () => {
+              if (paged.has(path)) return;
+              paged.add(path);
+              emit({ type: 'listing.paged', project, kind });
             },
           }),
         );

@@ -6,7 +6,7 @@ import { createItemScanner } from './listing/item-scanner.ts';
 import { createListingStream, etagOfBasis, type ListingStream } from './listing/listing-stream.ts';
 import type { RecordBudget } from './listing/record-budget.ts';
 import { createTurnLimit } from './listing/turn-limit.ts';
-import { etagOf } from './sending/reply.ts';
+import { etagOf, hasNextPage } from './sending/reply.ts';
 import type { ApiRequest, Sender } from './sending/sender.ts';
 
 /** Bytes of all bodies together that are scanned in one turn of the event loop: about a millisecond. */
@@ -27,6 +27,8 @@ interface ListingRequest
   readonly endpoint: Endpoint;
   /** Called when a request gets its slot. */
   readonly onStart: () => void;
+  /** Called when an answer has a `Link` to a next page. */
+  readonly onNextPage: () => void;
 }
 
 /**
@@ -78,6 +80,7 @@ export function createListingRequest(
         },
         interpret: async (body, head) => {
           if (body === undefined) return { unchanged: true, full: false };
+          if (hasNextPage(head)) wanted.onNextPage();
           return await opened().finish(etagOf(head), signal.requests);
         },
       });

@@ -142,6 +142,13 @@ export function logGone(logger: Logger, event: EventOf<'record.gone'>): void {
   );
 }
 
+export function logPages(logger: Logger, { project, kind }: EventOf<'listing.paged'>): void {
+  logger.warn(
+    { event: 'listing.paged', project, kind },
+    'The listing has further pages, which are not read: what leaves the first page counts as gone',
+  );
+}
+
 /** Logs anomalies once, not again while the next listings have the same. */
 export function logAnomalies(logger: Logger, event: EventOf<'items.anomalous'>): void {
   if (!event.changed) return;

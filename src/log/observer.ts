@@ -8,6 +8,7 @@ import {
   logConfigDifference,
   logGone,
   logOwnership,
+  logPages,
   logRestoredProjects,
   logPollFailure,
   logPollSuccess,
@@ -81,6 +82,9 @@ export function createLogObserver(logger: Logger, clock: Clock): LogObserver {
           break;
         case 'listing.baseline':
           logBaseline(logger, event);
+          break;
+        case 'listing.paged':
+          logPages(logger, event);
           break;
         case 'record.transition':
           logTransition(logger, event);

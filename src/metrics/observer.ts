@@ -52,6 +52,7 @@ export function createMetricsObserver(
         projects.get(event.project)?.countMissed(event.count);
         break;
       case 'listing.baseline':
+      case 'listing.paged':
       case 'record.gone':
       case 'prompt.failed':
       case 'api.retry_scheduled':

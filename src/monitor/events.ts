@@ -51,6 +51,8 @@ export type MonitorEvent =
       readonly kind: Kind;
       readonly counts: Readonly<Partial<Record<Status, number>>>;
     }
+  /** The service has further pages of a listing, which are not read. Emitted once for each listing of a client. */
+  | { readonly type: 'listing.paged'; readonly project: string; readonly kind: Kind }
   | {
       readonly type: 'record.transition';
       readonly project: string;

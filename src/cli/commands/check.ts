@@ -2,9 +2,10 @@ import type { Config, ProjectConfig } from '../../config/config.ts';
 import { ConfigError } from '../../config/config-error.ts';
 import type { ConfiguredLimit } from '../../domain/expectation.ts';
 import { DEFAULT_LIMIT_MS } from '../../domain/learned-limit.ts';
-import { PROMPT_STATUSES, type UnfinishedStatus } from '../../domain/status.ts';
+import { type Kind, PROMPT_STATUSES, type UnfinishedStatus } from '../../domain/status.ts';
 import { visible } from '../../domain/visible.ts';
-import type { ApiError, PollFailureReason } from '../../monitor/errors.ts';
+import type { PollFailureReason } from '../../monitor/errors.ts';
+import type { Endpoint } from '../../monitor/events.ts';
 import type { Action, Context, Register } from '../command.ts';
 import { describeFile, loadConfiguration } from '../configuration.ts';
 import { commandName } from '../../config/environment.ts';
@@ -27,9 +28,10 @@ interface CheckOptions extends ConfigOption, JsonOption {
 }
 
 const HELP = `
-Opens no store, and sends no request without --connect. With it, requests the prompts of each project
-once and prints how many there are by status, how large the listing is and how long it took; exits 1
-if one cannot be listed. Limits are printed as configured. \`auto\` is learned from the
+Opens no store, and sends no request without --connect. With it, makes each request of the daemon
+once for each project: the prompts, the datasets if they are watched, and the details of one FAILED
+prompt. Prints how many prompts there are by status, how large the listing is and how long it took;
+exits 1 if a request fails. Limits are printed as configured. \`auto\` is learned from the
 project's own prompts. Until enough are known, the time in parentheses applies. Warns if a variable
 with an API key or with the address of the database or of the heartbeat is not set, if base_url ends
 in /v2 or is an example, if a limit is shorter than the time between two polls, and if the schedules
@@ -49,7 +51,7 @@ export const registerCheck: Register = (program, withContext) => {
       'Validate the configuration and print the schedule and expectations of each project',
     )
     .addOption(configOption())
-    .option('--connect', 'also list the prompts of each project once at the service')
+    .option('--connect', 'also make each request of the daemon once for each project')
     .option('--verbose', 'also print the next five runs of each schedule')
     .addOption(jsonOption())
     .addHelpText('after', HELP)
@@ -81,6 +83,9 @@ const check: Action<CheckOptions> = async (options, context) => {
   const warnings = [
     ...addressWarnings(config.service.baseUrl),
     ...secrets.flatMap(({ message, isError }) => (isError ? [] : [message])),
+    ...(connections ?? []).flatMap(({ project, paged }) =>
+      paged.map((kind) => pageWarning(project, kind)),
+    ),
     ...limitWarnings(planned, context.clock.now()),
     ...rateWarnings(planned, config.service.maxRequestsPerSecond, context.clock.now()),
   ];
@@ -88,7 +93,7 @@ const check: Action<CheckOptions> = async (options, context) => {
   const faults = [
     ...secrets.flatMap(({ message, isError }) => (isError ? [message] : [])),
     ...(connections ?? []).flatMap(({ project, failure }) =>
-      failure === undefined ? [] : [`project ${quoteId(project)} ${explain(failure)}`],
+      failure === undefined ? [] : [explain(project, failure)],
     ),
   ];
   for (const fault of faults) context.warn(`error: ${fault}`);
@@ -101,14 +106,34 @@ const check: Action<CheckOptions> = async (options, context) => {
   return 0;
 };
 
-/** Says why a project cannot be listed: what was requested, what the service answered, and what to do. */
-function explain({ reason, message, details: { url, detail, statusCode } }: ApiError): string {
+/** Says which request failed: what was requested, what the service answered, and what to do. */
+function explain(project: string, { endpoint, error }: NonNullable<Connection['failure']>): string {
+  const { reason, message, details } = error;
+  const { url, detail, statusCode, location } = details;
+  const target = location === undefined ? '' : `, and redirects to ${JSON.stringify(location)}`;
   const request = url === undefined ? '' : ` (GET ${url})`;
   const words = detail === undefined ? '' : `: ${JSON.stringify(detail)}`;
   // The message about a key that cannot be read already says what to do.
   const isUnsent = reason === 'auth' && statusCode === undefined;
-  const advice = isUnsent ? undefined : ADVICE[reason];
-  return `cannot be listed: ${message}${request}${words}${advice === undefined ? '' : `. ${advice}`}`;
+  const isLogin = location !== undefined && LOGIN.test(location);
+  const advice = isLogin ? LOGIN_ADVICE : ADVICE[reason];
+  const rest = isUnsent || advice === undefined ? '' : `. ${advice}`;
+  return `project ${quoteId(project)}${FAILED[endpoint]}: ${message}${target}${request}${words}${rest}`;
+}
+
+const FAILED: Record<Endpoint, string> = {
+  list_prompts: ' cannot be listed',
+  list_datasets: ': its datasets cannot be listed',
+  get_prompt: ': the details of a FAILED prompt cannot be read',
+};
+
+/** What addresses of pages to log in have in common. */
+const LOGIN = /log-?[io]n|sign-?in|\bsso\b|\bsaml|oauth|openid|authoriz|\bauth\b/i;
+const LOGIN_ADVICE =
+  'This looks like a page to log in, which evalwatch cannot do: check base_url and the API key';
+
+function pageWarning(project: string, kind: Kind): string {
+  return `the service has further pages of the ${kind}s of project ${quoteId(project)} (Link with rel="next"), and evalwatch reads only the first: what leaves it counts as gone`;
 }
 
 const ADVICE: Partial<Record<PollFailureReason, string>> = {
@@ -125,7 +150,7 @@ async function connect(config: Config, context: Context): Promise<readonly Conne
   const { tryConnections } = await import('../connections.ts');
   const { length } = config.projects;
   const connections = await tryConnections(config, context.clock, (count) =>
-    context.progress(`listed ${count} of ${length}`),
+    context.progress(`tried ${count} of ${length}`),
   );
   context.progress('');
   return connections;
@@ -193,18 +218,18 @@ const CONNECTION_COLUMNS: readonly Column<Connection>[] = [
   { name: 'project', cell: ({ project }) => project, isTruncatable: true },
   {
     name: 'listing',
-    cell: ({ failure }) => failure?.reason ?? 'ok',
+    cell: ({ failure }) => failure?.error.reason ?? 'ok',
     color: ({ failure }) => (failure === undefined ? 'green' : 'red'),
   },
-  { name: 'status_code', cell: ({ failure }) => failure?.details.statusCode?.toString() },
+  { name: 'endpoint', cell: ({ failure }) => failure?.endpoint },
+  { name: 'status_code', cell: ({ failure }) => failure?.error.details.statusCode?.toString() },
   ...PROMPT_STATUSES.map((status) => ({
     name: status,
-    cell: ({ failure, counts }: Connection) =>
-      failure === undefined ? String(counts.get(status) ?? 0) : undefined,
+    cell: ({ counts }: Connection) => counts && String(counts.get(status) ?? 0),
   })),
   {
     name: 'unexpected_items',
-    cell: ({ failure, unexpected }) => (failure ? undefined : String(unexpected)),
+    cell: ({ counts, unexpected }) => counts && String(unexpected),
   },
   { name: 'size', cell: ({ bytes }) => (bytes === undefined ? undefined : formatSize(bytes)) },
   {
@@ -216,18 +241,22 @@ const CONNECTION_COLUMNS: readonly Column<Connection>[] = [
 
 function connectionFields(connection: Connection | undefined): object {
   if (connection === undefined) return {};
-  const { failure, counts, unexpected, bytes, durationMs } = connection;
+  const { failure, counts, paged, unexpected, bytes, durationMs } = connection;
+  const { message, reason, details } = failure?.error ?? {};
   return {
     connection: {
-      reason: failure?.reason ?? null,
-      status_code: failure?.details.statusCode ?? null,
-      message: failure?.message ?? null,
-      url: failure?.details.url ?? null,
-      detail: failure?.details.detail ?? null,
-      prompts: failure
-        ? null
-        : Object.fromEntries(PROMPT_STATUSES.map((status) => [status, counts.get(status) ?? 0])),
-      unexpected_items: failure ? null : unexpected,
+      endpoint: failure?.endpoint ?? null,
+      reason: reason ?? null,
+      status_code: details?.statusCode ?? null,
+      message: message ?? null,
+      url: details?.url ?? null,
+      location: details?.location ?? null,
+      detail: details?.detail ?? null,
+      paged,
+      prompts: counts
+        ? Object.fromEntries(PROMPT_STATUSES.map((status) => [status, counts.get(status) ?? 0]))
+        : null,
+      unexpected_items: counts ? unexpected : null,
       bytes: bytes ?? null,
       duration_ms: durationMs === undefined ? null : Math.ceil(durationMs),
     },

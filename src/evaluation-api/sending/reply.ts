@@ -44,6 +44,12 @@ export function etagOf(head: ResponseHead | undefined): string | undefined {
   return isSane ? etag : undefined;
 }
 
+/** Returns whether an answer has a `Link` header with the relation `next` (RFC 8288). */
+export function hasNextPage(head: ResponseHead | undefined): boolean {
+  const links = [head?.headers['link'] ?? []].flat().join(', ');
+  return /;\s*rel\s*=\s*(?:"(?:[^"]*\s)?next[\s"]|next\b)/i.test(links);
+}
+
 /** Returns the error with the address of the request and the status code of the answer, if there is one. */
 export function withRequest(
   error: ApiError,

@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { createServer, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { startSimulator } from '../../../src/simulator/server.ts';
@@ -313,7 +316,8 @@ describe('check --connect', () => {
       expect(connection['bytes']).toBeGreaterThan(1000);
       expect(connection['duration_ms']).toBeGreaterThan(0);
     }
-    expect(place.requests.recent.map(({ url }) => url).toSorted()).toEqual([
+    const listings = place.requests.recent.filter(({ endpoint }) => endpoint === 'list_prompts');
+    expect(listings.map(({ url }) => url).toSorted()).toEqual([
       '/v2/projects/alpha/prompts/',
       '/v2/projects/beta/prompts/',
     ]);
@@ -325,9 +329,9 @@ describe('check --connect', () => {
     const { code, stdout, stderr } = await place.check(['alpha', 'gamma']);
     expect(code).toBe(1);
     const table = stdout.trimEnd().split('\n').slice(-2);
-    expect(table.map((line) => line.split(/ {2,}/).slice(0, 3))).toEqual([
-      ['alpha', 'ok', '-'],
-      ['gamma', 'not_found', '404'],
+    expect(table.map((line) => line.split(/ {2,}/).slice(0, 4))).toEqual([
+      ['alpha', 'ok', '-', '-'],
+      ['gamma', 'not_found', 'list_prompts', '404'],
     ]);
     expect(stderr).toMatch(
       /error: project "gamma" cannot be listed: .*404.*.*GET http.*\/v2\/projects\/gamma\/prompts\/.*Check the id of the project/,
@@ -339,5 +343,95 @@ describe('check --connect', () => {
     expect(refused.code).toBe(1);
     expect(refused.stderr).toMatch(/error: project "alpha" .*401.*Check the API key/);
     expect(refused.stderr + refused.stdout).not.toContain('another key');
+  });
+
+  /** Checks the project `p` at a service that answers each path with this body, or by this function. */
+  async function checkAt(
+    answers: Readonly<Record<string, string | ((response: ServerResponse) => void)>>,
+    ...args: string[]
+  ) {
+    const server = createServer((request, response) => {
+      const answer = answers[request.url ?? ''];
+      if (typeof answer === 'string') response.end(answer);
+      else if (answer === undefined) response.writeHead(404).end();
+      else answer(response);
+    });
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const service = { base_url: `http://127.0.0.1:${port}` };
+    const directory = temporaryDirectory();
+    const config = writeConfiguration(directory, [{ id: 'p', datasets: true }], { service });
+    return await commandLine(['check', '--connect', '--config', config, ...args]);
+  }
+
+  const PROMPTS = '/v2/projects/p/prompts/';
+  const DATASETS = '/v2/projects/p/datasets/';
+  const DETAIL = '/v2/prompts/b%2F1/';
+  const listing = '[{"id":"a","status":"RUNNING"},{"id":"b/1","status":"FAILED"}]';
+
+  it.each([
+    ['prompts', {}, 'list_prompts', null, 'error: project "p" cannot be listed: '],
+    [
+      'datasets',
+      { [PROMPTS]: listing },
+      'list_datasets',
+      1,
+      'error: project "p": its datasets cannot be listed: ',
+    ],
+    [
+      'the details of a FAILED prompt',
+      { [PROMPTS]: listing, [DATASETS]: '[]' },
+      'get_prompt',
+      1,
+      'error: project "p": the details of a FAILED prompt cannot be read: ',
+    ],
+  ])(
+    'tries every request of the daemon and names the one that fails: %s',
+    async (_, answers, endpoint, failed, error) => {
+      const { code, stdout, stderr } = await checkAt(answers, '--json');
+      expect(code).toBe(1);
+      const [{ connection }] = JSON.parse(stdout);
+      expect(connection).toMatchObject({ endpoint, reason: 'not_found', status_code: 404 });
+      expect(connection.prompts?.FAILED ?? null).toBe(failed);
+      expect(stderr).toContain(error);
+    },
+  );
+
+  it('names the target of a redirect, and says if it looks like a page to log in', async () => {
+    const to = (location: string) => ({
+      [PROMPTS]: (response: ServerResponse) => void response.writeHead(302, { location }).end(),
+    });
+    const login = 'https://sso.example.com/login?to=x';
+    const { stdout } = await checkAt(to(login), '--json');
+    expect(JSON.parse(stdout)).toMatchObject([
+      { connection: { reason: 'redirect', location: login } },
+    ]);
+    expect((await checkAt(to(login))).stderr).toMatch(
+      /redirects to "https:\/\/sso\.example\.com\/login\?to=x".*looks like a page to log in/,
+    );
+    expect((await checkAt(to('/elsewhere/'))).stderr).toMatch(
+      /redirects to "\/elsewhere\/".*Set base_url to the address that the service redirects to/,
+    );
+  });
+
+  it('warns of further pages, of which only the first is read', async () => {
+    const answers = {
+      [PROMPTS]: (response: ServerResponse) => {
+        response.setHeader('link', '</p?page=1>; rel="prev", </p?page=2>; rel="next"');
+        response.end(listing);
+      },
+      [DATASETS]: '[]',
+      [DETAIL]: '{}',
+    };
+    const { code, stderr } = await checkAt(answers);
+    expect(code).toBe(0);
+    expect(stderr).toContain(
+      'warning: the service has further pages of the prompts of project "p"',
+    );
+    expect(JSON.parse((await checkAt(answers, '--json')).stdout)).toMatchObject([
+      { connection: { endpoint: null, paged: ['prompt'] } },
+    ]);
   });
 });

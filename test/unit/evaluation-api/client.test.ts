@@ -651,3 +651,17 @@ describe('Retry-After', () => {
     expect(details.retryAfterMs).toBeLessThanOrEqual(60_000);
   });
 });
+
+it.each([
+  ['</p?page=2>; rel="next"', 1],
+  ['</a>; rel=prev, </b>; rel=next; title="x"', 1],
+  ['</b>; rel="last next"', 1],
+  ['</a>; rel="prev"', 0],
+  ['</next>; rel="nextish"', 0],
+])('a Link of %s tells of further pages once: %i', async (link, times) => {
+  const { url } = await serve(answering(200, '[]', { link }));
+  const { service, events } = connect({ baseUrl: url });
+  await service.list('p', 'prompt', listOptions());
+  await service.list('p', 'prompt', listOptions());
+  expect(ofType(events, 'listing.paged')).toHaveLength(times);
+});

@@ -273,6 +273,12 @@ describe('status changes', () => {
   });
 });
 
+it('listing.paged is logged', () => {
+  expect(linesOf({ type: 'listing.paged', project: 'p', kind: 'dataset' })).toEqual([
+    { level: 'warn', event: 'listing.paged', project: 'p', kind: 'dataset' },
+  ]);
+});
+
 describe('items.anomalous', () => {
   it.each([true, false])('is logged only if the anomaly changed: %s', (changed) => {
     const event: MonitorEvent = {
