@@ -29,7 +29,8 @@ export function describeUnusable(
   scrub: Scrub,
 ): ApiError {
   const type = [headers['content-type'] ?? []].flat().join(', ');
-  const text = textOf(beginning);
+  // Scrubbed whole: a part of it could be a part of a key.
+  const text = scrub(textOf(beginning));
   const kind = isUtf16(beginning) ? 'UTF-16, and must be UTF-8' : kindOf(text, wanted, scrub);
   const parts = [
     error.message,
