@@ -19,6 +19,7 @@ import { loadConfig } from '../../src/config/load.ts';
 import { readPostgresUrl } from '../../src/config/postgres-url.ts';
 import { parseSize, suggestSize } from '../../src/config/values/size.ts';
 import {
+  couldBeKey,
   actualValue,
   isSafeKey,
   quoteIfSafe,
@@ -139,6 +140,7 @@ export function config(directory: string): readonly TextFunction[] {
     { name: 'config/values/size.ts suggestSize', call: suggestSize },
     { name: 'config/suggest.ts closest', call: (text) => closest(text, OPTIONS) },
     { name: 'config/redaction.ts actualValue', call: actualValue },
+    { name: 'config/redaction.ts couldBeKey', call: couldBeKey },
     { name: 'config/redaction.ts isSafeKey', call: isSafeKey },
     { name: 'config/redaction.ts quoteId', call: quoteId },
     { name: 'config/redaction.ts quoteIfSafe', call: quoteIfSafe },
