@@ -99,7 +99,7 @@ export const hostile: Row = {
       replace: [
         [
           'if (bytes > maxBytes) throw',
-          'if (bytes > maxBytes * (decoders.length === 0 ? 1 : 40)) throw',
+          "if (bytes > maxBytes * (headers['content-encoding'] === undefined ? 1 : 40)) throw",
         ],
       ],
       notice: /gzip: not too large/,
