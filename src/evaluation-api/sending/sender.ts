@@ -16,7 +16,7 @@ import { describeUnusable } from '../unusable.ts';
 
 /** Failures after which the name of the service is resolved anew, as it may have moved. */
 const RENEWING: ReadonlySet<ApiFailureReason> = new Set(['server_error', 'timeout', 'network']);
-/** Shortest time between such renewals: a project that always fails must not cost others their connections each time. */
+/** Shortest time between such renewals, however many requests fail. */
 const RENEW_EVERY_MS = 10_000;
 
 /** Longest address of a request in an error, in code points. */
@@ -77,7 +77,7 @@ export function createSender(options: SenderOptions): Sender {
       // The answer to another request may have asked to wait meanwhile.
       retryHolds.throwIfHeld(key.text);
       onStart?.();
-      const sendOnce = () =>
+      const sendWithin = (limitMs: number) =>
         exchange(connections, {
           origin,
           path: `${basePath}${path}`,
@@ -86,7 +86,7 @@ export function createSender(options: SenderOptions): Sender {
             'x-api-key': key.text,
             ...(etag !== undefined && { 'if-none-match': etag }),
           },
-          timeoutMs,
+          timeoutMs: limitMs,
           clock,
           maxBytes: options.maxResponseBytes,
           scrub,
@@ -94,13 +94,15 @@ export function createSender(options: SenderOptions): Sender {
           onSent: pass.sent,
           signal: signal.requests,
         });
-      let answer = await sendOnce();
+      let answer = await sendWithin(timeoutMs);
+      let { durationMs } = answer;
       if (answer.isStale) {
-        // The service has not read the request. Others of these connections may be idle for as long.
+        // Most likely the service has not read the request. Others of these connections may be idle for as long.
         connections.renew();
-        answer = await sendOnce();
+        answer = await sendWithin(Math.ceil(timeoutMs - durationMs));
+        durationMs += answer.durationMs;
       }
-      const { head, bytes, durationMs } = answer;
+      const { head, bytes } = answer;
       if (head !== undefined) {
         emit({ type: 'api.responded', endpoint, statusCode: head.statusCode });
       }
