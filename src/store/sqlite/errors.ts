@@ -55,8 +55,7 @@ const CAUSES: readonly (readonly [codes: RegExp, cause: string])[] = [
  */
 export function toStoreError(error: unknown, path: string): StoreError {
   if (error instanceof StoreError) return error;
-  // A path with U+0000 is a wrong argument of Node.
-  if (isBug(error) && codeOf(error) !== 'ERR_INVALID_ARG_VALUE') throw error;
+  if (isBug(error)) throw error;
   const reason = reasonOf(error);
   const message = error instanceof Error ? error.message : String(error);
   const [, cause] = CAUSES.find(([codes]) => codes.test(codeOf(error))) ?? [];
