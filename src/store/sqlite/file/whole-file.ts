@@ -25,7 +25,8 @@ process.on('exit', () => {
 /**
  * Makes a file that only its owner may read, and that is complete from the moment it has its name: `write` fills a draft
  * beside it, which gets the name once it is on the disk. An existing file is replaced only with `replace`. An error leaves
- * nothing behind, except that the directory of a complete file cannot be synced. After `process.exit` another process removes the draft.
+ * nothing behind, except the complete file if only its directory cannot be synced. After `process.exit` another process removes
+ * the draft.
  * @throws {StoreError} because `target` exists, is a directory or is a device
  * @throws whatever `write` throws, or an error with a system `code`
  */
