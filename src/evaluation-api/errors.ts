@@ -53,7 +53,7 @@ export function connectionError(error: unknown, scrub: Scrub): ApiError {
   if (NOT_TLS_CODE.test(code)) {
     return failed(
       'tls',
-      'there is no TLS at this port: check whether the address begins with http:// and its port',
+      'there is no TLS at this port: check the port, and whether the address must begin with http://',
     );
   }
   if (code.endsWith('NO_APPLICATION_PROTOCOL')) return failed('tls', HTTP2_ONLY);

@@ -165,7 +165,7 @@ it('a service that speaks only HTTP/2 is named, with and without TLS', async () 
 it('a port without TLS is named', async () => {
   const { url } = await serve(answering(200, '[]'));
   expect(await failureAt(url.replace('http:', 'https:'))).toBe(
-    'tls: there is no TLS at this port: check whether the address begins with http:// and its port',
+    'tls: there is no TLS at this port: check the port, and whether the address must begin with http://',
   );
 });
 
