@@ -290,12 +290,15 @@ describe('Prometheus in compose.yaml', () => {
   });
 });
 
-it('Alertmanager in compose.yaml mounts its configuration where it reads it', () => {
+it('Alertmanager in compose.yaml mounts its configuration, and the files of its receivers, where it reads them', () => {
   const { alertmanager } = compose.services as Record<string, Service>;
-  const target = '/etc/alertmanager/alertmanager.yml';
-  expect(alertmanager?.command).toContain(`--config.file=${target}`);
-  const source = './alertmanager/alertmanager.yml';
+  const target = '/etc/alertmanager';
+  expect(alertmanager?.command).toContain(`--config.file=${target}/alertmanager.yml`);
+  const source = './alertmanager';
   expect(mounts(alertmanager as Service)).toContainEqual({ source, target, mode: 'ro' });
+  const named = readText('config/alertmanager/receivers.yml').matchAll(/_file: (.*)/g);
+  const folders = new Set([...named].map(([, file = '']) => dirname(file)));
+  expect(folders).toEqual(new Set([target]));
 });
 
 describe('Grafana in compose.yaml', () => {
