@@ -40,6 +40,21 @@ export const EQUIVALENT: readonly {
     why: 'only series with the same labels are added up, and the other side still names the job',
   },
   {
+    rule: /^evalwatch_lookback:seconds$|first_seen_timestamp_seconds:new$/,
+    change: /^last_over_time -> max_over_time /,
+    why: 'the last time of a scrape is the latest',
+  },
+  {
+    rule: /^evalwatch_seen:max(1m)?$/,
+    change: /^max -> min /,
+    why: 'all daemons that are up were scraped within the same interval',
+  },
+  {
+    rule: /^evalwatch_seen:max(1m)?$/,
+    change: /^job="evalwatch" -> nothing /,
+    why: 'only series with the same labels are compared, and the other side still names the job',
+  },
+  {
     rule: /^EvalwatchErrorInfoBacklog$/,
     change: /^on \(instance\) -> nothing /,
     why: 'the series has no labels but those of its target, as up has',
