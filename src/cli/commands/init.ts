@@ -28,13 +28,14 @@ const init: Action<string | undefined> = async (given, { stdout, env }) => {
   const file = configFile(given, env);
   // The schema for editors is not beside the new file.
   const text = (await readFile(EXAMPLE, 'utf8')).replace(/^# yaml-language-server.*\n#\n/, '');
-  await mkdir(dirname(file), { recursive: true });
-  try {
-    await writeFile(file, text, { flag: 'wx' });
-  } catch (error) {
-    if (!(error instanceof Error && 'code' in error && error.code === 'EEXIST')) throw error;
+  // Not with `recursive`, which never ends below /proc.
+  await mkdir(dirname(file)).catch((error: unknown) => {
+    if (!isExisting(error)) throw error;
+  });
+  await writeFile(file, text, { flag: 'wx' }).catch((error: unknown) => {
+    if (!isExisting(error)) throw error;
     throw new UsageError(`${file} already exists: name a file that does not`);
-  }
+  });
   const named = given === undefined ? '' : ` --config ${quoteWord(given)}`;
   await stdout.writeLines([
     `${visible(file)} is written.`,
@@ -43,3 +44,7 @@ const init: Action<string | undefined> = async (given, { stdout, env }) => {
   ]);
   return 0;
 };
+
+function isExisting(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && error.code === 'EEXIST';
+}

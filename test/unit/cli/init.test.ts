@@ -21,6 +21,19 @@ it('init writes a valid configuration that check calls an example, and replaces 
   expect(readFileSync(file, 'utf8')).toBe('mine');
 });
 
+it('init says why it cannot make the directory of the file', async () => {
+  const file = join(temporaryDirectory(), 'file');
+  writeFileSync(file, '');
+  expect(await commandLine(['init', join(file, 'evalwatch.yaml')])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining('not a directory'),
+  });
+  expect(await commandLine(['init', '/proc/none/evalwatch.yaml'])).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining("mkdir '/proc/none'"),
+  });
+});
+
 it('a command without a configuration says how to write one', async () => {
   const file = join(temporaryDirectory(), 'evalwatch.yaml');
   for (const command of ['run', 'check']) {
