@@ -42,7 +42,8 @@ function assertCommandExists(start: Command, words: readonly string[]): void {
  */
 export function assertNpmTookNoOption(program: Command, words: readonly string[], env: Env): void {
   const name = commandThroughNpm(env);
-  if (name === undefined) return;
+  // An option that npm has passed on came after `--`: the variables are then from elsewhere, such as `json=true` in .npmrc.
+  if (name === undefined || words.some((word) => word.startsWith('-'))) return;
   let command = program;
   for (const word of words) {
     const next = find(command, word);

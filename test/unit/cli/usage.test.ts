@@ -166,9 +166,12 @@ describe('bad usage', () => {
     vi.stubEnv('npm_lifecycle_event', 'npx');
     const { stderr } = await commandLine(args);
     expect(stderr).toContain(`before the command: npm exec -- evalwatch ${instead}\n`);
+    // Something else than this command line has set the variable, such as .npmrc.
+    expect(await commandLine([...args, '--help'])).toMatchObject({ code: 0, stderr: '' });
     // A script that calls evalwatch may have such options of its own.
     vi.stubEnv('npm_lifecycle_event', 'test');
-    expect(await commandLine([...args, '--help'])).toMatchObject({ code: 0, stderr: '' });
+    const { stderr: withoutNpm } = await commandLine(args);
+    expect(withoutNpm).not.toContain('npm');
   });
 
   it('is reported with its control characters escaped', async () => {
