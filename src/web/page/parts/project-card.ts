@@ -131,8 +131,8 @@ export function countsOf(view: ProjectView, linkOf?: (status: Status) => string)
 }
 
 /**
- * Says how many prompts have been FAILED since the first poll, which found no failure: they are not in the counts of
- * failures. They are at least those for which no transition to FAILED was counted.
+ * Says how many prompts were FAILED at the first poll and still are, because no count of failures contains them. They are
+ * at least those for which no transition to FAILED was counted.
  */
 function failedAtFirst({ counts, transitions, goneTotal }: ListingSnapshot): Html | '' {
   const failures = transitions.reduce(
