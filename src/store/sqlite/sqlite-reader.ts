@@ -131,6 +131,9 @@ export async function findStore(path: string): Promise<string> {
   );
 }
 
+/** Largest file that Node reads as a whole. */
+const MAX_COPY_BYTES = 2 ** 31 - 1;
+
 /** SQLite needs -wal and -shm files beside a store. Where it cannot create them, a copy in memory needs none. */
 async function connectReadable(file: string): Promise<Connection> {
   const db = connect(file, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
@@ -142,10 +145,12 @@ async function connectReadable(file: string): Promise<Connection> {
     const unable =
       isSqliteError(error, 'SQLITE_CANTOPEN') || isSqliteError(error, 'SQLITE_READONLY');
     if (!unable) throw error;
-    if ((await fileSize(`${file}-wal`)) === 0) return copyIntoMemory(file);
+    const hasCommits = (await fileSize(`${file}-wal`)) > 0;
+    if (!hasCommits && (await fileSize(file)) <= MAX_COPY_BYTES) return copyIntoMemory(file);
     throw new StoreError(
       'io',
-      `${file} has commits in ${file}-wal, and SQLite reads them only where it can write: run the command as a user who can write in that directory, or copy both files to another one and read the copy`,
+      `${file} has ${hasCommits ? `commits in ${file}-wal` : 'more than 2 GiB'}, so SQLite reads it only where it can write: ` +
+        `run the command as a user who can write in that directory, or copy ${hasCommits ? 'both files' : 'it'} to another one and read the copy`,
       error,
     );
   }

@@ -1,4 +1,13 @@
-import { chmod, cp, mkdir, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import {
+  chmod,
+  cp,
+  mkdir,
+  readdir,
+  readFile,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
@@ -111,6 +120,16 @@ describe('a reader', () => {
     expect(await readdir(directory.path)).toEqual(before);
   });
 
+  it('says why it cannot read a store of more than 2 GiB where it cannot write', async () => {
+    await (await open()).close();
+    await truncate(path, 2 ** 31);
+    await chmod(path, 0o444);
+    await chmod(directory.path, 0o555);
+    await asNobody(async () => {
+      await expect(projectsOf()).rejects.toThrow('store.db has more than 2 GiB');
+    });
+  });
+
   it('says why it cannot read a write-ahead log where nothing can be written', async () => {
     const store = await open();
     await store.configureProjects(['p'], 1);
@@ -124,7 +143,7 @@ describe('a reader', () => {
     await asNobody(() =>
       expect(projectsOf(crashed)).rejects.toMatchObject({
         reason: 'io',
-        message: expect.stringContaining('SQLite reads them only where it can write'),
+        message: expect.stringContaining('SQLite reads it only where it can write'),
       }),
     );
   });
