@@ -56,7 +56,8 @@ export function notJson(what: string): ApiError {
 
 /** Says what is wrong with a text that is not JSON, and where. The text is scrubbed already, as what is said quotes it. */
 function faultOf(text: string): string {
-  let message = '';
+  // What is said if the text is JSON without the key.
+  let message = 'the API key in it is not escaped';
   try {
     JSON.parse(text);
   } catch (error) {

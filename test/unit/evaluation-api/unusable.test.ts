@@ -4,6 +4,8 @@ import { createSecureServer, createServer } from 'node:http2';
 import type { AddressInfo, Server } from 'node:net';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { answering, connect, failureOf, KEY, listOptions, raw, RUNNING, serve } from './harness.ts';
+import { parseJson } from '../../../src/evaluation-api/listing/json.ts';
+import { createScrub } from '../../../src/evaluation-api/scrub.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
@@ -177,5 +179,13 @@ it('a name that DNS does not know, and DNS that does not answer, are named', asy
   onTestFinished(() => lookup.mockRestore());
   expect(await failureAt('http://slow.example', { timeoutMs: 300 })).toBe(
     'timeout: DNS did not resolve the name slow.example (ETIMEDOUT)',
+  );
+});
+
+it('says that a body is JSON but for the key in it', () => {
+  const key = 'with"a-quote';
+  const body = Buffer.from(`{"name":"${key}"}`);
+  expect(() => parseJson(body, createScrub([key]))).toThrow(
+    'the body is not JSON: the API key in it is not escaped',
   );
 });
