@@ -24,8 +24,8 @@ interface Connection {
 /**
  * Limits the connections of a server and their unfinished answers without refusing new connections: above the limit, the
  * client with the most idle connections loses its oldest one, or if none is idle, the client with the most connections.
- * So a probe is answered while others hold connections open, even from the probe's own address unless that opens them
- * faster than they are read. A connection with too many unfinished answers is closed.
+ * A probe is thus answered while others hold connections open, also from the probe's own address, unless that address opens
+ * connections faster than they are read. A connection with too many unfinished answers is closed.
  */
 export function limitConnections(server: Server, limits: ConnectionLimits): void {
   const { maxConnections, maxPerClient, maxAnswers, maxAllAnswers } = limits;
