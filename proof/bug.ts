@@ -47,7 +47,10 @@ export async function copyWithBug({
     if (text.split(before).length !== 2) throw new Error(`${file} has not one "${before}"`);
     text = text.replace(before, () => after);
   }
-  await writeFile(join(source, file), text);
+  const path = join(source, file);
+  await writeFile(path, text);
+  // What cannot even be loaded would be noticed by anything.
+  if (path.endsWith('.ts')) await import(path);
   return { source, [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose]() };
 }
 
@@ -64,10 +67,16 @@ export async function noticeOf(
     try {
       await run({ source: copy.source, ...(bug.part !== undefined && { part: bug.part }) });
     } catch (error) {
-      const text = error instanceof Error ? error.message : String(error);
-      if (bug.notice?.test(text) !== false) return text;
+      const text = messagesOf(error);
+      if (bug.notice.test(text)) return text;
       throw error;
     }
   }
   throw new Error(`not noticed: ${bug.what}`);
+}
+
+/** Returns the message of an error and those of its causes. */
+function messagesOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  return error.cause === undefined ? error.message : `${error.message}\n${messagesOf(error.cause)}`;
 }

@@ -52,7 +52,7 @@ export const chaos: Row = {
 async function run(size: Size, options: Omit<RowOptions, 'short'>): Promise<Figures> {
   const { seed, print, source } = options;
   const strace = findStrace();
-  const trouble = strace === undefined ? undefined : (pid: number) => failing(strace, pid);
+  const trouble = (pid: number) => failing(strace, pid);
   const report = await soak({ ...size, faults: soakFaults('all'), seed, print, source, trouble });
   const { differences } = report;
   if (differences.length > 0) {

@@ -13,13 +13,6 @@ const CHILD = fileURLToPath(new URL('clock/child.ts', import.meta.url));
 /** Checks the scheduler in virtual time, and a whole daemon, under clock changes and suspended processes. */
 export const clock: Row = {
   name: 'clock',
-  bug: {
-    what: 'every tick that was missed is run, one after the other',
-    file: 'schedule/scheduler.ts',
-    replace: [
-      ['entry.dueAt = dueAfter(entry, now);', 'entry.dueAt = dueAfter(entry, ranAt + jitterMs);'],
-    ],
-  },
   run: async ({ short, seed, print, source = SOURCE }) => {
     const shifted = jumps(short ? 3 : 100, randomNumbers(seed));
     const changes = daylightSavings(short ? 2 : 6);

@@ -4,7 +4,7 @@ import { debianTool } from '../test/support/debian-tool.ts';
 import { firingsOf, OBJECTIVE } from './failure-traffic/rule-engine.ts';
 import { trafficOf } from './failure-traffic/traffic.ts';
 import { randomNumbers } from './random.ts';
-import { type Bug, type Figures, type Row, SOURCE } from './row.ts';
+import { type Bug, type Figures, required, type Row, SOURCE } from './row.ts';
 
 const RULES = '../config/prometheus/evalwatch.rules.yml';
 const CRITICAL = 'EvalwatchPromptFailureRatioHigh';
@@ -87,8 +87,7 @@ export const failureTraffic: Row = {
     ),
   ],
   run: async ({ short, seed, print, source = SOURCE, part }) => {
-    const promtool = debianTool('prometheus', 'promtool');
-    if (promtool === undefined) return [['skipped', 'no promtool']];
+    const promtool = required('promtool', debianTool('prometheus', 'promtool'));
     const rules = await readFile(join(source, RULES), 'utf8');
     const run = { promtool, rules, print };
     // Healthy weeks and outages draw separate random numbers, so that each can run without the other.

@@ -3,8 +3,8 @@ import { temporaryDirectory } from '../test/support/temporary.ts';
 import { TOLD_THOUGH_NOT_COMMITTED } from './bug.ts';
 import { type CommitFailures, commitFailuresOf, followAlert } from './full-disk/alert.ts';
 import { failing, filling, mountSmallDisk } from './full-disk/troubles.ts';
-import type { Row } from './row.ts';
-import { findStrace, skip } from './strace.ts';
+import { required, type Row } from './row.ts';
+import { findStrace } from './strace.ts';
 
 const SECONDS_PER_TROUBLE = 3;
 
@@ -17,13 +17,10 @@ export const fullDisk: Row = {
   bug: TOLD_THOUGH_NOT_COMMITTED,
   run: async ({ short, seed, source }) => {
     await using directory = await temporaryDirectory();
-    using disk = mountSmallDisk(directory.path);
+    using mounted = new DisposableStack();
+    mounted.use(required('a tmpfs that may be mounted', mountSmallDisk(directory.path)));
     const strace = findStrace();
-    if (disk === undefined) skip('a full disk: no tmpfs can be mounted');
-    const kinds = [
-      ...(disk === undefined ? [] : [() => filling(directory.path)]),
-      ...(strace === undefined ? [] : [(pid: number) => failing(strace, pid)]),
-    ];
+    const kinds = [() => filling(directory.path), (pid: number) => failing(strace, pid)];
     const troubles = kinds.length * (short ? 1 : 20);
     const seen: CommitFailures[] = [];
     const report = await soak({
@@ -46,8 +43,8 @@ export const fullDisk: Row = {
     }
     const each = troubles / Math.max(1, kinds.length);
     return [
-      ['disk filled and freed under the daemon', `${disk ? each : 0} times, up each time`],
-      ['phases of failing writes and fsyncs', `${strace ? each : 0}, up each time`],
+      ['disk filled and freed under the daemon', `${each} times, up each time`],
+      ['phases of failing writes and fsyncs', `${each}, up each time`],
       ['failed commits counted by /metrics', String(seen.at(-1)?.count ?? 0)],
       ['EvalwatchStoreWriteFailing', await followAlert(seen)],
       ['listings served', String(report.listings)],

@@ -11,7 +11,7 @@ import {
   SHORT_REFERENCE,
   undisturbed,
 } from './handover/scenarios.ts';
-import { type Figures, type Row, SOURCE } from './row.ts';
+import { type Figures, required, type Row, SOURCE } from './row.ts';
 
 const RULES = '../config/prometheus/evalwatch.rules.yml';
 
@@ -57,8 +57,7 @@ export const handover: Row = {
     },
   ],
   run: async ({ short, print, source = SOURCE }) => {
-    const promtool = debianTool('prometheus', 'promtool');
-    if (promtool === undefined) return [['skipped', 'no promtool']];
+    const promtool = required('promtool', debianTool('prometheus', 'promtool'));
     const rules = await readFile(join(source, RULES), 'utf8');
     const firings = async (fleet: Scenario['fleet']) => await firingsOf(promtool, rules, fleet);
     const scenarios = short ? [SHORT] : SCENARIOS;
@@ -83,9 +82,8 @@ export const handover: Row = {
 
 /** Runs a real Prometheus. A second one has rules that drop projects that nobody shows. */
 async function live(rules: string, print: (line: string) => void): Promise<Figures> {
-  const prometheus = debianTool('prometheus', 'prometheus');
-  if (prometheus === undefined) return [['skipped', 'no Prometheus']];
-  if (postgresPrograms() === undefined) return [['skipped', 'no PostgreSQL']];
+  const prometheus = required('Prometheus', debianTool('prometheus', 'prometheus'));
+  required('PostgreSQL', postgresPrograms());
   const mistaken = rules.replaceAll(/< (?=evalwatch_projects_configured:max(?:1m)?\n)/g, '< 0 * ');
   return await watchLive(prometheus, { rules, mistaken }, print);
 }

@@ -32,16 +32,6 @@ export const kills: Row = {
   name: 'kill',
   bug: [
     {
-      what: 'a failure is settled before its line is written',
-      file: 'monitor/failure-reporter.ts',
-      replace: [
-        [
-          'settlement: Settlement): Promise<void> {\n    emit(',
-          'settlement: Settlement): Promise<void> {\n    await settle(failure, settlement);\n    emit(',
-        ],
-      ],
-    },
-    {
       what: 'a failure is counted in a transaction before the one that settles it',
       file: 'store/sqlite/sql/failures.ts',
       replace: [
@@ -104,7 +94,7 @@ export const kills: Row = {
       ['kills', `${sum(reports, killsOf)} on ${reports.length} stores`],
       ['of them of the whole daemon', String(sum(reports, (report) => report.daemonKills))],
       ['at named steps', written(named)],
-      ['at system calls (strace)', strace === undefined ? 'skipped, no strace' : written(calls)],
+      ['at system calls (strace)', written(calls)],
       ['transitions', `${sum(reports, (report) => report.transitions)}, 0 lost, 0 doubled`],
       ['totals', 'equal to the transitions'],
       ['moves to FAILED', `${failures}, each with a line, ${failures - told} pending`],

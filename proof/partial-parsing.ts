@@ -3,6 +3,7 @@ import { systemClock } from '../src/app/clock.ts';
 import { createRecordBudget } from '../src/evaluation-api/listing/record-budget.ts';
 import * as fc from 'fast-check';
 import type * as KeyRoom from '../src/evaluation-api/api-key.ts';
+import type * as ListingRoom from '../src/evaluation-api/listing/listing.ts';
 import type * as PollerRoom from '../src/monitor/poller.ts';
 import type * as ErrorsRoom from '../src/monitor/errors.ts';
 import type { MonitorEvent } from '../src/monitor/events.ts';
@@ -32,11 +33,13 @@ export const partialParsing: Row = {
           'hasAnyId(table, matcher.places(), new Set())',
         ],
       ],
+      notice: /read whole/,
     },
     {
       what: 'the listing after an incomplete one is compared with it',
       file: 'evaluation-api/listing/listing-stream.ts',
       replace: [['before?.isComplete === true', 'true']],
+      notice: /read whole/,
     },
   ],
   run: async ({ short, seed, print, source = SOURCE }) => {
@@ -45,6 +48,7 @@ export const partialParsing: Row = {
       ...((await import(join(source, 'monitor/errors.ts'))) as typeof ErrorsRoom),
       ...((await import(join(source, 'evaluation-api/api-key.ts'))) as typeof KeyRoom),
       ...((await import(join(source, 'monitor/poller.ts'))) as typeof PollerRoom),
+      ...((await import(join(source, 'evaluation-api/listing/listing.ts'))) as typeof ListingRoom),
     };
     const figures = { pairs: 0, unchanged: 0, partly: 0, whole: 0, twice: 0, failed: 0 };
     const difference = await byDifference(source, (how) => (figures[how] += 1));

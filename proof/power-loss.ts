@@ -36,7 +36,6 @@ export const powerLoss: Row = {
   },
   run: async ({ short, seed, print, source = SOURCE }) => {
     const strace = findStrace();
-    if (strace === undefined) return [['skipped', 'no strace']];
     const size = source === SOURCE ? TESTS : SHORT;
     const { images, polls } = short ? size : LONG;
     const steps = await record(strace, source, polls);

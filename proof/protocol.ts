@@ -28,7 +28,6 @@ export const protocol: Row = {
     await compareStatements(source);
     if (part === 'statements') return [];
     const spin = findSpin();
-    if (spin === undefined) return [['skipped', 'no spin or gcc']];
     const take = limitConcurrency(PARALLEL);
     const run: Run = (options) =>
       take(() => spin({ ...options, model: MODEL, memoryMb: MAX_MEMORY_MB }));

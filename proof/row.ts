@@ -16,13 +16,29 @@ export interface RowOptions {
   readonly part?: string;
 }
 
+/** Says that a row cannot run on this machine, because something is missing. In CI, that fails. */
+class Unavailable extends Error {}
+
+/** Returns what a row needs on this machine. @throws {Unavailable} if it is undefined */
+export function required<Thing>(what: string, thing: Thing | undefined): Thing {
+  if (thing === undefined) throw new Unavailable(`${what} is missing`);
+  return thing;
+}
+
+/** Prints why a row cannot run here, and returns it. @throws {unknown} any other error, and in CI each one */
+export function whyUnavailable(error: unknown): string {
+  if (!(error instanceof Unavailable) || (process.env['CI'] ?? '') !== '') throw error;
+  console.warn(`NOT PROVED HERE: ${error.message}`);
+  return error.message;
+}
+
 /** A deliberate mistake: replacements of text in a file, by its path from src/. */
 export interface Bug {
   readonly what: string;
   readonly file: string;
   readonly replace: readonly (readonly [text: string, by: string])[];
-  /** Message of a row that notices it; any message if absent. */
-  readonly notice?: RegExp;
+  /** The error of the row that notices it. */
+  readonly notice: RegExp;
   /** The part of the row that notices it; the others do not run then. */
   readonly part?: string;
 }
@@ -35,7 +51,7 @@ export interface Row {
   readonly name: string;
   /** Whether it gets another seed each time without `--seed`. */
   readonly drawsSeed?: boolean;
-  /** Rejects if a guarantee is broken. */
+  /** Rejects if a guarantee is broken, and with {@link Unavailable} if it cannot run here. */
   run(options: RowOptions): Promise<Figures>;
   /** Mistakes in the sources; the short form of the row must notice each of them. */
   readonly bug?: Bug | readonly Bug[];

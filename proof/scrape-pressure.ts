@@ -42,18 +42,6 @@ const LIMITS = {
  */
 export const scrapePressure: Row = {
   name: 'scrape-pressure',
-  bug: [
-    {
-      what: 'every scrape is answered, however many there are',
-      file: 'web/limits/requests.ts',
-      replace: [['metrics: 16,', 'metrics: 100_000,']],
-    },
-    {
-      what: 'where there are too many connections, the next one is refused',
-      file: 'web/server.ts',
-      replace: [['limitConnections(server, CONNECTIONS);', 'server.maxConnections = 2000;']],
-    },
-  ],
   run: async ({ short, print, source = SOURCE }) => {
     await using directory = await temporaryDirectory();
     await using opened = new AsyncDisposableStack();

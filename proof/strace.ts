@@ -1,16 +1,9 @@
 import { debianTool } from '../test/support/debian-tool.ts';
+import { required } from './row.ts';
 
-/** Returns the path of strace, installed if missing; undefined, after a warning, if unavailable. @throws in CI instead */
-export function findStrace(): string | undefined {
-  const path = debianTool('strace', 'strace');
-  if (path === undefined) skip('strace is not to be had');
-  return path;
-}
-
-/** Warns that something is not proved here. @throws in CI, where everything must be proved */
-export function skip(why: string): void {
-  if (process.env['CI'] === 'true') throw new Error(`not proved: ${why}`);
-  console.warn(`SKIPPED, not proved: ${why}`);
+/** Returns the path of strace, installed if missing. @throws {Unavailable} if that is not possible */
+export function findStrace(): string {
+  return required('strace', debianTool('strace', 'strace'));
 }
 
 /** Option to follow every thread; each counts its own calls. (With --seccomp-bpf, some kills do not happen.) */

@@ -45,7 +45,6 @@ export const upgrade: Row = {
   },
   run: async (options) => {
     const strace = findStrace();
-    if (strace === undefined) return [['skipped', 'no strace']];
     const { source } = options;
     const shipped = await upgradeFromEach(strace, source ?? SOURCE, options);
     if (source !== undefined) return shipped;

@@ -57,6 +57,7 @@ export const web: Row = {
       what: 'routes see the Host that was sent',
       file: 'web/server.ts',
       replace: [["request.headers.host = 'evalwatch';", '']],
+      notice: /^400 "" instead of (?!400)/,
     },
     {
       what: 'a connection that was let in once is let in again',

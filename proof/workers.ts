@@ -1,6 +1,6 @@
 import { setTimeout } from 'node:timers/promises';
 import { postgresPrograms } from '../test/support/postgres-server.ts';
-import type { Figures, Row, RowOptions } from './row.ts';
+import { type Figures, required, type Row, type RowOptions } from './row.ts';
 import {
   checkTicks,
   crashDatabase,
@@ -113,7 +113,7 @@ export const workers: Row = {
     },
   ],
   run: async ({ short, source, part = '', ...options }) => {
-    if (postgresPrograms() === undefined) return [['skipped', 'no PostgreSQL']];
+    required('PostgreSQL', postgresPrograms());
     const size = FEW[part] ?? (short ? SHORT : LONG);
     const [disturbed, others] = await Promise.all([
       disturb(size, { ...options, source }),

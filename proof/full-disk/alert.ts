@@ -6,7 +6,7 @@ import { RULES_FILE } from '../../test/unit/prometheus/rules-file.ts';
 import { debianTool } from '../../test/support/debian-tool.ts';
 import type { Scrape } from '../../test/support/scrape.ts';
 import { temporaryDirectory } from '../../test/support/temporary.ts';
-import { skip } from '../strace.ts';
+import { required } from '../row.ts';
 
 const FAILURES = 'evalwatch_store_commit_failures_total';
 const FIRING = 'count(ALERTS{alertname="EvalwatchStoreWriteFailing",alertstate="firing"})';
@@ -30,11 +30,7 @@ export function commitFailuresOf(samples: Scrape['samples']): CommitFailures {
  * @throws if it does not
  */
 export async function followAlert(seen: readonly CommitFailures[]): Promise<string> {
-  const promtool = debianTool('prometheus', 'promtool');
-  if (promtool === undefined) {
-    skip('the alert of a full disk: promtool is not to be had');
-    return 'skipped, no promtool';
-  }
+  const promtool = required('promtool', debianTool('prometheus', 'promtool'));
   const first = seen.findIndex(({ count }) => count > 0);
   if (first < 0) throw new Error('no scrape shows a failed commit');
   const names = [...(seen.at(-1)?.samples.keys() ?? [])];

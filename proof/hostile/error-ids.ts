@@ -16,7 +16,7 @@ import { writeConfiguration } from '../../test/support/soak/configuration.ts';
 import { until } from '../../test/support/soak/disturbance.ts';
 import { startDaemon } from '../../test/support/soak/processes.ts';
 import { temporaryDirectory } from '../../test/support/temporary.ts';
-import { type Figures, type RowOptions, SOURCE } from '../row.ts';
+import { type Figures, required, type RowOptions, SOURCE } from '../row.ts';
 
 interface Size {
   readonly rounds: number;
@@ -96,7 +96,8 @@ export async function countErrorIds({
   }
 
   async function besiegePostgres(): Promise<Figures> {
-    if (postgresPrograms() === undefined || source !== SOURCE) return [];
+    if (source !== SOURCE) return [];
+    required('PostgreSQL', postgresPrograms());
     await using server = await startPostgres();
     const { name, url } = await server.createDatabase();
     await using worker = await startWorker(url);

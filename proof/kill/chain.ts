@@ -42,8 +42,8 @@ export interface ChainOptions {
   readonly passes: number;
   /** Directory of the sources, with a slash at its end. */
   readonly source: string;
-  /** Path of strace; without it there are only kills at named steps. */
-  readonly strace: string | undefined;
+  /** Path of strace. */
+  readonly strace: string;
 }
 
 export interface ChainReport {
@@ -173,7 +173,7 @@ export async function chain(options: ChainOptions): Promise<ChainReport> {
   };
 }
 
-function* plan({ seed, kills, firstStep, passes, strace }: ChainOptions) {
+function* plan({ seed, kills, firstStep, passes }: ChainOptions) {
   const random = randomNumbers(seed);
   const upTo = (most: number) => 1 + Math.floor(random() * most);
   const pick = <T>(list: readonly T[]) => list[Math.floor(random() * list.length)] as T;
@@ -184,7 +184,7 @@ function* plan({ seed, kills, firstStep, passes, strace }: ChainOptions) {
     const [call, most] = pick(Object.entries(CALLS) as [Call, number][]);
     let end: End;
     if (n < AT_THE_START) end = { step: pick(transactions), pass: upTo(4) };
-    else if (strace !== undefined && n % SYSTEM_CALLS === 2) end = { call, pass: upTo(most) };
+    else if (n % SYSTEM_CALLS === 2) end = { call, pass: upTo(most) };
     else {
       const pass = upTo(program === 'daemon' ? Math.min(3, passes) : passes);
       end = { step: STEPS[nextStep % STEPS.length] as Step, pass };

@@ -1,4 +1,4 @@
-import { createListingReader } from '../../src/evaluation-api/listing/listing.ts';
+import type * as ListingRoom from '../../src/evaluation-api/listing/listing.ts';
 import type { Scrub } from '../../src/domain/scrub.ts';
 import type { Kind } from '../../src/domain/status.ts';
 import type * as ErrorsRoom from '../../src/monitor/errors.ts';
@@ -52,7 +52,10 @@ interface WholeBasis extends ListingBasis {
 }
 
 /** Returns a reader that parses each changed body whole. */
-export function naively({ ApiError }: typeof ErrorsRoom): Reader {
+export function naively({
+  ApiError,
+  createListingReader,
+}: typeof ErrorsRoom & typeof ListingRoom): Reader {
   return async ({ step, kind, previous, scrub }) => {
     const digest = step.body.toString('latin1');
     const basis: WholeBasis = { digest };

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { debianTool } from '../../test/support/debian-tool.ts';
 import { temporaryDirectory } from '../../test/support/temporary.ts';
-import { skip } from '../strace.ts';
+import { required } from '../row.ts';
 
 const run = promisify(execFile);
 
@@ -37,18 +37,11 @@ export interface Search {
 /** Maximum steps of a run. A longer one makes the search incomplete. */
 const MAX_DEPTH = 200_000;
 
-/**
- * Returns a function that searches every state of a model; warns and returns undefined without SPIN or gcc.
- * @throws in CI without SPIN or gcc
- */
-export function findSpin(): ((options: SearchOptions) => Promise<Search>) | undefined {
-  const spin = debianTool('spin', 'spin');
-  const gcc = debianTool('build-essential', 'gcc');
-  if (spin !== undefined && gcc !== undefined) {
-    return async (options) => await search(spin, gcc, options);
-  }
-  skip('there is no spin or no gcc');
-  return undefined;
+/** Returns a function that searches every state of a model. @throws {Unavailable} without SPIN or gcc */
+export function findSpin(): (options: SearchOptions) => Promise<Search> {
+  const spin = required('spin', debianTool('spin', 'spin'));
+  const gcc = required('gcc', debianTool('build-essential', 'gcc'));
+  return async (options) => await search(spin, gcc, options);
 }
 
 async function search(spin: string, gcc: string, options: SearchOptions): Promise<Search> {
