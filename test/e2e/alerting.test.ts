@@ -1,67 +1,63 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { FILES_ADDRESS } from '../../scripts/repository.ts';
-import { debianTool } from '../support/debian-tool.ts';
-import { sleep } from '../support/evalwatch.ts';
-import { type AlertingStack, startAlerting } from './alerting-stack.ts';
-import { PATIENCE } from './server.ts';
+import { type AlertingStack, PATIENCE, RUNS, startAlerting } from './stack.ts';
 
-const prometheus = debianTool('prometheus', 'prometheus');
-const alertmanager = debianTool(
-  'prometheus-alertmanager',
-  'prometheus-alertmanager',
-  'alertmanager',
-);
-/** Their prompts fail one by one. */
-const FAILING = Array.from({ length: 10 }, (_, index) => `failing-${index}`);
 /** An error_id of a hostile service. */
 const HOSTILE = '1. First run {{ query "up" }}\n<!channel> $(curl evil)';
-const PROJECTS = ['checkout-bot', 'search-ranking', 'key-incident', 'support-triage', ...FAILING];
+/** Its first prompt runs longer than its limit. */
+const STUCK = 'stuck-prompts';
+/** Their prompts fail at the same time. */
+const FAILING = Array.from({ length: 5 }, (_, index) => `failing-${index}`);
+const PROJECTS = ['checkout-bot', 'search-ranking', 'support-triage', STUCK, ...FAILING];
+/** Alerts that polls and scrapes raise if they are late because the machine is busy. */
+const BUSY_MACHINE = new Set(['EvalwatchDown', 'EvalwatchSchedulerOverrun']);
 
-// In CI a missing program fails the tests instead of skipping them.
-const runs = (prometheus && alertmanager) !== undefined || process.env['CI'] === 'true';
-
-describe.runIf(runs)('alert notifications', { timeout: 300_000 }, () => {
+describe.runIf(RUNS)('alert notifications', { timeout: 300_000 }, () => {
   let stack: AlertingStack;
-
   beforeAll(async () => {
-    if (prometheus === undefined || alertmanager === undefined) {
-      throw new Error('Prometheus and Alertmanager are not installed');
-    }
-    stack = await startAlerting({ prometheus, alertmanager }, PROJECTS);
+    stack = await startAlerting(PROJECTS, ['search', 'ads'], (project) =>
+      project === STUCK ? { team: 'search', expect: { max_running: '5s' } } : {},
+    );
   }, 180_000);
+  afterAll(() => stack?.[Symbol.asyncDispose](), 30_000);
 
-  afterAll(async () => {
-    await stack?.[Symbol.asyncDispose]();
-  }, 30_000);
+  const description = async (alertname: string, project: string) =>
+    (await stack.alerts()).find(
+      ({ labels }) => labels['alertname'] === alertname && labels['project'] === project,
+    )?.annotations['description'];
 
   it('of a failed prompt name the project and the cause', async () => {
-    stack.failPrompt('checkout-bot', { error_id: 'OUTPUT_PARSE_ERROR', error_msg: 'no JSON' });
-    const page = await stack.webhook.page('firing', 'EvalwatchPromptFailed');
+    const project = 'checkout-bot';
+    stack.failPrompt(project, { error_id: 'OUTPUT_PARSE_ERROR', error_msg: 'no JSON' });
+    const page = await stack.webhook.page('firing', 'EvalwatchPromptFailed', { project });
     expect(page).toMatchObject({
       receiver: 'warning',
-      labels: { project: 'checkout-bot', severity: 'warning' },
+      labels: { severity: 'warning' },
       annotations: {
-        summary: expect.stringContaining('checkout-bot'),
-        description: expect.stringContaining('checkout-bot'),
+        summary: expect.stringContaining(project),
         runbook_url: `${FILES_ADDRESS}/docs/runbooks/EvalwatchPromptFailed.md`,
       },
     });
     // The first page can come before the error_info.
     await expect
-      .poll(() => stack.description('EvalwatchPromptFailed', 'checkout-bot'), PATIENCE)
+      .poll(() => description('EvalwatchPromptFailed', project), PATIENCE)
       .toContain(': OUTPUT_PARSE_ERROR 1. ');
   });
 
-  it('arrive for each of 10 failures, with polls, scrapes and rules every second', async () => {
-    const pages = await Promise.all(
-      FAILING.map(async (project, index) => {
-        // Spreads the failures over the second.
-        await sleep(index * 430);
-        stack.failPrompt(project);
-        return await stack.webhook.page('firing', 'EvalwatchPromptFailed', { project });
-      }),
+  it('arrive for each of several failures at once', async () => {
+    for (const project of FAILING) stack.failPrompt(project);
+    await Promise.all(
+      FAILING.map((project) => stack.webhook.page('firing', 'EvalwatchPromptFailed', { project })),
     );
-    expect(pages.map(({ receiver }) => receiver)).toEqual(FAILING.map(() => 'warning'));
+  });
+
+  it('of a stuck prompt go only to its team, with the limit', async () => {
+    const page = await stack.webhook.page('firing', 'EvalwatchPromptStuck');
+    expect(page).toMatchObject({
+      receiver: 'search-chat',
+      labels: { project: STUCK, team: 'search', status: 'RUNNING', severity: 'warning' },
+      annotations: { description: expect.stringMatching(/limit is 5s\b/) },
+    });
   });
 
   it('of a revoked API key name the project, and resolve when the key is restored', async () => {
@@ -76,23 +72,6 @@ describe.runIf(runs)('alert notifications', { timeout: 300_000 }, () => {
     stack.giveKeyBack(project);
     const resolved = await stack.webhook.page('resolved', 'EvalwatchAuthFailing');
     expect(resolved.labels).toEqual(page.labels);
-  });
-
-  it('of a project with a restored API key report only its new problem', async () => {
-    const project = 'key-incident';
-    stack.revokeKey(project);
-    await stack.webhook.page('firing', 'EvalwatchAuthFailing', { project });
-    stack.giveKeyBack(project);
-    const repaired = await stack.webhook.page('resolved', 'EvalwatchAuthFailing', { project });
-    stack.breakConnections(project);
-    const page = await stack.webhook.page('firing', 'EvalwatchProjectPollFailing', { project });
-    expect(page).toMatchObject({ receiver: 'warning', labels: { project, severity: 'warning' } });
-    const since = stack.webhook.pages.filter(
-      ({ at, labels }) => at > repaired.at && labels['project'] === project,
-    );
-    expect(since).toEqual([page]);
-    stack.mendConnections();
-    await stack.webhook.page('resolved', 'EvalwatchProjectPollFailing', { project });
   });
 
   it('report a stopped daemon, and after its restart the prompt that failed meanwhile', async () => {
@@ -113,12 +92,38 @@ describe.runIf(runs)('alert notifications', { timeout: 300_000 }, () => {
       labels: { project, severity: 'info', error_id: HOSTILE.replace('\n', String.raw`\n`) },
       annotations: { summary: `Prompts of project ${project} fail with a new error_id: ${shown}` },
     });
-    expect(cause.annotations['description']).toMatch(
-      /^The error_id \S+ of project support-triage was .*; failures with it so far: 1\. First run evalwatch causes --project support-triage/,
-    );
     await expect
-      .poll(() => stack.description('EvalwatchPromptFailed', project), PATIENCE)
+      .poll(() => description('EvalwatchPromptFailed', project), PATIENCE)
       .toContain(`; 1 failed within the last 15 minutes: ${shown} 1. `);
+  });
+
+  it('of an unreachable service arrive once, not once for each project', async () => {
+    const brokenAt = performance.now();
+    stack.breakConnections();
+    const page = await stack.webhook.page('firing', 'EvalwatchServiceFailing');
+    expect(page).toMatchObject({
+      receiver: 'critical',
+      labels: { severity: 'critical' },
+      annotations: { description: expect.stringMatching(/by reason: \d+ network\./) },
+    });
+    const suppressed = async () =>
+      (await stack.alerts())
+        .filter(({ status }) => status.state === 'suppressed')
+        .map(({ labels }) => `${labels['alertname']} ${labels['project']}`)
+        .toSorted();
+    await expect
+      .poll(suppressed, PATIENCE)
+      .toEqual(PROJECTS.map((project) => `EvalwatchProjectPollFailing ${project}`).toSorted());
+
+    stack.mendConnections();
+    await stack.webhook.page('resolved', 'EvalwatchServiceFailing');
+    const told = stack.webhook.pages
+      .filter(({ at, labels }) => at > brokenAt && !BUSY_MACHINE.has(labels['alertname'] ?? ''))
+      .map(({ status, labels }) => `${labels['alertname']} ${status}`);
+    expect(told.filter((each) => !each.startsWith('EvalwatchPromptStuck'))).toEqual([
+      'EvalwatchServiceFailing firing',
+      'EvalwatchServiceFailing resolved',
+    ]);
   });
 
   // Runs last, so that it sees late duplicates of all tests above.

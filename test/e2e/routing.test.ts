@@ -2,18 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
-import { debianTool } from '../support/debian-tool.ts';
 import { freePort } from '../support/free-port.ts';
 import { withTeams, withWebhooks } from '../support/team-routes.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { alerts } from '../unit/prometheus/rules-file.ts';
-import { type Labels, startAlertmanager } from './alertmanager.ts';
-import { PATIENCE } from './server.ts';
-import { shipped } from './shipped.ts';
-import { startWebhook } from './webhook.ts';
+import { type Labels, PATIENCE, RUNS, shipped, startAlertmanager, startWebhook } from './stack.ts';
 
-const alertmanager =
-  debianTool('prometheus-alertmanager', 'prometheus-alertmanager', 'alertmanager') ?? '';
 const DOCUMENT = join(import.meta.dirname, '../../docs/alerting.md');
 const TEAMS = ['search', 'ads', 'support'];
 const WATCHDOG: Labels = { alertname: 'EvalwatchWatchdog', severity: 'none' };
@@ -57,108 +51,102 @@ const toEverybody = (severity: string) => severity;
 const toTeam = (team: string) => (severity: string) =>
   severity === 'critical' ? `${team}-pager` : `${team}-chat`;
 
-describe.runIf(alertmanager !== '' || process.env['CI'] === 'true')(
-  'Alertmanager with the shipped configuration',
-  { timeout: 300_000 },
-  () => {
-    it('routes alerts of three teams, and alerts without a team route, only to their own receivers', async () => {
-      await using manager = await startWith((text) => withTeams(text, TEAMS));
-      const posted = [undefined, 'without-a-route', ...TEAMS].map(alertsOf);
-      const [ofNobody = [], ofOther = [], ...ofTeams] = posted;
-      const expected = [
-        ...sentTo(toEverybody, [...ofNobody, ...ofOther, ...ofEvalwatch]),
-        ...TEAMS.flatMap((team, index) => sentTo(toTeam(team), ofTeams[index] ?? [])),
-      ].toSorted();
-      expect(expected.length).toBeGreaterThan(60);
+describe.runIf(RUNS)('Alertmanager with the shipped configuration', { timeout: 300_000 }, () => {
+  it('routes alerts of three teams, and alerts without a team route, only to their own receivers', async () => {
+    await using manager = await startWith((text) => withTeams(text, TEAMS));
+    const posted = [undefined, 'without-a-route', ...TEAMS].map(alertsOf);
+    const [ofNobody = [], ofOther = [], ...ofTeams] = posted;
+    const expected = [
+      ...sentTo(toEverybody, [...ofNobody, ...ofOther, ...ofEvalwatch]),
+      ...TEAMS.flatMap((team, index) => sentTo(toTeam(team), ofTeams[index] ?? [])),
+    ].toSorted();
+    expect(expected.length).toBeGreaterThan(60);
 
-      await manager.post([...posted.flat(), ...ofEvalwatch, WATCHDOG]);
+    await manager.post([...posted.flat(), ...ofEvalwatch, WATCHDOG]);
 
-      await expect.poll(() => manager.pages(), PATIENCE).toEqual(expected);
-      const watchdog = sentence('watchdog', WATCHDOG);
-      expect(await manager.routed()).toEqual([...expected, watchdog].toSorted());
-    });
+    await expect.poll(() => manager.pages(), PATIENCE).toEqual(expected);
+    const watchdog = sentence('watchdog', WATCHDOG);
+    expect(await manager.routed()).toEqual([...expected, watchdog].toSorted());
+  });
 
-    it('routes every alert by its severity if no team has a route', async () => {
-      await using manager = await startWith((text) => text);
-      const posted = [...alertsOf('search'), ...alertsOf(undefined), ...ofEvalwatch];
-      const expected = sentTo(toEverybody, posted).toSorted();
-      const unheardOf = { alertname: 'EvalwatchUnheardOf', team: 'search', severity: 'page' };
+  it('routes every alert by its severity if no team has a route', async () => {
+    await using manager = await startWith((text) => text);
+    const posted = [...alertsOf('search'), ...alertsOf(undefined), ...ofEvalwatch];
+    const expected = sentTo(toEverybody, posted).toSorted();
+    const unheardOf = { alertname: 'EvalwatchUnheardOf', team: 'search', severity: 'page' };
 
-      await manager.post([...posted, unheardOf, WATCHDOG]);
+    await manager.post([...posted, unheardOf, WATCHDOG]);
 
-      const all = [...expected, sentence('warning', unheardOf)].toSorted();
-      await expect.poll(() => manager.pages(), PATIENCE).toEqual(all);
-      const watchdog = sentence('watchdog', WATCHDOG);
-      expect(await manager.routed()).toEqual([...all, watchdog].toSorted());
-    });
+    const all = [...expected, sentence('warning', unheardOf)].toSorted();
+    await expect.poll(() => manager.pages(), PATIENCE).toEqual(all);
+    const watchdog = sentence('watchdog', WATCHDOG);
+    expect(await manager.routed()).toEqual([...all, watchdog].toSorted());
+  });
 
-    it('routes an alert with an unknown severity to the chat of its team', async () => {
-      await using manager = await startWith((text) => withTeams(text, TEAMS));
-      const alert = { alertname: 'EvalwatchUnheardOf', team: 'ads', severity: 'page' };
-      await manager.post([alert]);
-      await expect.poll(() => manager.pages(), PATIENCE).toEqual([sentence('ads-chat', alert)]);
-    });
+  it('routes an alert with an unknown severity to the chat of its team', async () => {
+    await using manager = await startWith((text) => withTeams(text, TEAMS));
+    const alert = { alertname: 'EvalwatchUnheardOf', team: 'ads', severity: 'page' };
+    await manager.post([alert]);
+    await expect.poll(() => manager.pages(), PATIENCE).toEqual([sentence('ads-chat', alert)]);
+  });
 
-    it('repeats the watchdog alert, even while EvalwatchAbsent suppresses the other alerts', async () => {
-      await using manager = await startWith((text) => withTeams(text, TEAMS), { watchdog: true });
-      const held = alertsOf('search');
-      await manager.post([ABSENT]);
-      await expect.poll(() => manager.pages(), PATIENCE).toEqual([sentence('critical', ABSENT)]);
+  it('repeats the watchdog alert, even while EvalwatchAbsent suppresses the other alerts', async () => {
+    await using manager = await startWith((text) => withTeams(text, TEAMS), { watchdog: true });
+    const held = alertsOf('search');
+    await manager.post([ABSENT]);
+    await expect.poll(() => manager.pages(), PATIENCE).toEqual([sentence('critical', ABSENT)]);
 
-      await manager.post([WATCHDOG, ...held]);
+    await manager.post([WATCHDOG, ...held]);
 
-      await expect
-        .poll(() => manager.notifications('watchdog').length, PATIENCE)
-        .toBeGreaterThanOrEqual(3);
-      await expect.poll(() => manager.suppressed(), PATIENCE).toHaveLength(held.length);
-      const arrived = new Set(manager.pages());
-      expect(arrived).toEqual(
-        new Set([sentence('critical', ABSENT), sentence('watchdog', WATCHDOG)]),
+    await expect
+      .poll(() => manager.notifications('watchdog').length, PATIENCE)
+      .toBeGreaterThanOrEqual(3);
+    await expect.poll(() => manager.suppressed(), PATIENCE).toHaveLength(held.length);
+    const arrived = new Set(manager.pages());
+    expect(arrived).toEqual(
+      new Set([sentence('critical', ABSENT), sentence('watchdog', WATCHDOG)]),
+    );
+  });
+
+  it('also notifies a team of an alert about all projects with the routes in docs/alerting.md', async () => {
+    const [, example = ''] =
+      /```yaml\n(- receiver: [\s\S]*?)```/.exec(await readFile(DOCUMENT, 'utf8')) ?? [];
+    const routes = example.replaceAll(/^/gm, '    ').trimEnd();
+    await using manager = await startWith((text) =>
+      withTeams(text, TEAMS).replace(/^ {2}routes:\n/m, `$&${routes}\n`),
+    );
+    const failing = { alertname: 'EvalwatchServiceFailing', severity: 'critical' };
+    const stale = { alertname: 'EvalwatchDataStale', severity: 'critical', project: 'p' };
+    await manager.post([{ ...stale, team: 'search' }, failing]);
+    await expect
+      .poll(() => manager.pages(), PATIENCE)
+      .toEqual(
+        [
+          sentence('critical', failing),
+          sentence('search-chat', failing),
+          sentence('search-pager', stale),
+        ].toSorted(),
       );
-    });
+  });
 
-    it('also notifies a team of an alert about all projects with the routes in docs/alerting.md', async () => {
-      const [, example = ''] =
-        /```yaml\n(- receiver: [\s\S]*?)```/.exec(await readFile(DOCUMENT, 'utf8')) ?? [];
-      const routes = example.replaceAll(/^/gm, '    ').trimEnd();
-      await using manager = await startWith((text) =>
-        withTeams(text, TEAMS).replace(/^ {2}routes:\n/m, `$&${routes}\n`),
-      );
-      const failing = { alertname: 'EvalwatchServiceFailing', severity: 'critical' };
-      const stale = { alertname: 'EvalwatchDataStale', severity: 'critical', project: 'p' };
-      await manager.post([{ ...stale, team: 'search' }, failing]);
-      await expect
-        .poll(() => manager.pages(), PATIENCE)
-        .toEqual(
-          [
-            sentence('critical', failing),
-            sentence('search-chat', failing),
-            sentence('search-pager', stale),
-          ].toSorted(),
-        );
-    });
+  it('suppresses an alert of a team if its cause fires for the same project', async () => {
+    await using manager = await startWith((text) => withTeams(text, TEAMS));
+    const cause = { alertname: 'EvalwatchAuthFailing', severity: 'critical', team: 'ads' };
+    const result = { alertname: 'EvalwatchProjectPollFailing', severity: 'warning', team: 'ads' };
+    await manager.post([{ ...cause, project: 'a' }]);
+    await expect.poll(() => manager.pages(), PATIENCE).toHaveLength(1);
 
-    it('suppresses an alert of a team if its cause fires for the same project', async () => {
-      await using manager = await startWith((text) => withTeams(text, TEAMS));
-      const cause = { alertname: 'EvalwatchAuthFailing', severity: 'critical', team: 'ads' };
-      const result = { alertname: 'EvalwatchProjectPollFailing', severity: 'warning', team: 'ads' };
-      await manager.post([{ ...cause, project: 'a' }]);
-      await expect.poll(() => manager.pages(), PATIENCE).toHaveLength(1);
+    await manager.post(['a', 'b'].map((project) => ({ ...result, project })));
 
-      await manager.post(['a', 'b'].map((project) => ({ ...result, project })));
-
-      await expect
-        .poll(() => manager.pages(), PATIENCE)
-        .toEqual([
-          sentence('ads-chat', { ...result, project: 'b' }),
-          sentence('ads-pager', { ...cause, project: 'a' }),
-        ]);
-      expect(await manager.suppressed()).toEqual([
-        sentence('ads-chat', { ...result, project: 'a' }),
+    await expect
+      .poll(() => manager.pages(), PATIENCE)
+      .toEqual([
+        sentence('ads-chat', { ...result, project: 'b' }),
+        sentence('ads-pager', { ...cause, project: 'a' }),
       ]);
-    });
-  },
-);
+    expect(await manager.suppressed()).toEqual([sentence('ads-chat', { ...result, project: 'a' })]);
+  });
+});
 
 interface Route {
   readonly receiver: string;
@@ -197,12 +185,10 @@ async function startWith(
   const config = await shipped('alertmanager/alertmanager.yml', addresses, (text) =>
     withWebhooks(edit(text), options),
   );
-  const manager = opened.use(
-    await startAlertmanager(alertmanager, directory.path, address, config),
-  );
+  const manager = opened.use(await startAlertmanager(directory.path, address, config));
   const owned = opened.move();
   const choices = async (isWanted: (state: string) => boolean) => {
-    const shown = (await manager.shown()).filter(({ status }) => isWanted(status.state));
+    const shown = (await manager.alerts()).filter(({ status }) => isWanted(status.state));
     return shown
       .flatMap(({ labels, receivers }) => receivers.map(({ name }) => sentence(name, labels)))
       .toSorted();
