@@ -46,9 +46,10 @@ describe.runIf(RUNS)('alert notifications', { timeout: 300_000 }, () => {
 
   it('arrive for each of several failures at once', async () => {
     for (const project of FAILING) stack.failPrompt(project);
-    await Promise.all(
+    const pages = await Promise.all(
       FAILING.map((project) => stack.webhook.page('firing', 'EvalwatchPromptFailed', { project })),
     );
+    expect(pages.map(({ receiver }) => receiver)).toEqual(FAILING.map(() => 'warning'));
   });
 
   it('of a stuck prompt go only to its team, with the limit', async () => {

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { json } from 'node:stream/consumers';
@@ -216,7 +216,7 @@ interface Page {
 /** Starts a server for Alertmanager's webhooks; `await using` closes it. */
 export async function startWebhook() {
   const pages: Page[] = [];
-  const server = createServer(async (request, response) => {
+  async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const at = performance.now();
     const { receiver, alerts } = (await json(request)) as {
       readonly receiver: string;
@@ -224,7 +224,8 @@ export async function startWebhook() {
     };
     pages.push(...alerts.map((alert) => ({ ...alert, at, receiver })));
     response.end();
-  });
+  }
+  const server = createServer((request, response) => void receive(request, response));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
