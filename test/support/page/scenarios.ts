@@ -109,13 +109,16 @@ const ERRORS: readonly Settlement[] = [
   },
 ];
 
-/** Creates 300 projects with 10 prompts each; polls of every hundredth project fail. */
+/** Creates 300 projects with 10 prompts each, of which every hundredth cannot be polled, and `crowd` with 10,000 prompts. */
 export async function largeScenario(): Promise<PageWorld> {
-  const world = await openPageWorld(NIGHT - 2 * HOUR);
+  const world = await openPageWorld(NIGHT - HOUR);
   const projects = Array.from({ length: 300 }, (_, index) => `project-${index}`);
-  await world.configure(projects);
+  await world.configure(['crowd', ...projects]);
   const statuses = ['COMPLETED', 'RUNNING', 'FAILED', 'PENDING'];
-  for (const [turn, ago] of [2 * HOUR, HOUR, MINUTE].entries()) {
+  const crowd = (status: string) =>
+    Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`prompt-${index}`, status]));
+  await world.see('crowd', crowd('PENDING'));
+  for (const [turn, ago] of [HOUR, MINUTE].entries()) {
     world.clock.set(NIGHT - ago);
     for (const [number, project] of projects.entries()) {
       const shown = Array.from({ length: 10 }, (_, index) => [
@@ -125,23 +128,13 @@ export async function largeScenario(): Promise<PageWorld> {
       await world.see(project, Object.fromEntries(shown));
     }
   }
+  await world.see('crowd', {
+    ...crowd('RUNNING'),
+    'prompt-17': 'PENDING',
+    'prompt-4711': 'FAILED',
+  });
   for (let number = 0; number < 300; number += 100)
     await world.fail(`project-${number}`, 'timeout');
-  world.clock.set(NIGHT);
-  return world;
-}
-
-/** Creates one project with 10,000 prompts, of which all but one have moved. */
-export async function crowdScenario(): Promise<PageWorld> {
-  const world = await openPageWorld(NIGHT - 2 * HOUR);
-  await world.configure(['crowd']);
-  const all = (status: string) =>
-    Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`prompt-${index}`, status]));
-  await world.see('crowd', all('PENDING'));
-  world.clock.set(NIGHT - HOUR);
-  await world.see('crowd', { ...all('RUNNING'), 'prompt-17': 'PENDING' });
-  world.clock.set(NIGHT - MINUTE);
-  await world.see('crowd', { ...all('RUNNING'), 'prompt-17': 'PENDING', 'prompt-4711': 'FAILED' });
   world.clock.set(NIGHT);
   return world;
 }
