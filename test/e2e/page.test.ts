@@ -306,7 +306,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
     await using service = await startAlpha();
     service.set({ quiet: 'RUNNING' });
     await using place = await workspace(service.url);
-    await using daemon = await startHere(place);
+    await using daemon = await startHere(place, { speed: 1 });
     const url = await daemon.url();
     await daemon.line('project.baseline');
     await using opened = await openPage(browser, url, { viewport: PHONE }, () => Promise.resolve());
@@ -331,7 +331,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
     service.set({ quiet: 'RUNNING' });
     const yearly = { schedule: '0 0 1 1 *', web: { enable_lifecycle: true } };
     await using place = await workspace(service.url, yearly);
-    await using daemon = await startHere(place);
+    await using daemon = await startHere(place, { speed: 1 });
     const url = `${await daemon.url()}/projects/alpha`;
     await daemon.line('project.baseline');
     await using opened = await openPage(browser, url, { viewport: PHONE }, () => Promise.resolve());

@@ -69,7 +69,7 @@ export async function startAlerting(
   const { directory } = place;
   for (const id of projects) await writeFile(join(directory, `${id}.key`), keyOf(id));
   const scrape = await protectWeb(directory);
-  let daemon = await startHere(place);
+  let daemon = await startHere(place, { speed: 1 });
   opened.defer(() => daemon[Symbol.asyncDispose]());
   for (const project of projects) await daemon.line('project.baseline', { project });
 
@@ -109,7 +109,7 @@ export async function startAlerting(
       db.close();
     },
     startDaemon: async () => {
-      daemon = await startHere(place);
+      daemon = await startHere(place, { speed: 1 });
     },
     [Symbol.asyncDispose]: () => all.disposeAsync(),
   };

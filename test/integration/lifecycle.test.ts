@@ -2,15 +2,15 @@ import type { ServerResponse } from 'node:http';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { open, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { readHere, startHere } from '../support/daemon-here.ts';
 import {
-  evalwatch,
   isAlive,
+  ON_REQUEST,
   PATIENCE,
-  sleep,
+  pollNow,
   startDaemon,
   timed,
   UNHURRIED,
@@ -29,6 +29,27 @@ import {
 /** Makes the 8 s that a stop waits for a request longer than any test may take. */
 const SLOWLY = { speed: 0.01 };
 const TWO = [{ id: 'alpha' }, { id: 'beta' }];
+
+/** Time that each connection takes. Longer than the 250 ms that Node gives every address of a name but the last. */
+const CONNECT_MS = 300;
+/** Gives every name two addresses. Only the first one is listened on, and connections take {@link CONNECT_MS}. */
+const NETWORK = `
+  import dns from 'node:dns';
+  dns.lookup = (name, options, callback) => {
+    const found = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }));
+    process.nextTick(() => options.all ? callback(null, found) : callback(null, '127.0.0.1', 4));
+  };
+  const { TCP } = process.binding('tcp_wrap');
+  const { connect, close } = TCP.prototype;
+  const closed = new WeakSet();
+  TCP.prototype.connect = function (...args) {
+    setTimeout(() => closed.has(this) || connect.apply(this, args), ${CONNECT_MS});
+    return 0;
+  };
+  TCP.prototype.close = function (...args) {
+    closed.add(this);
+    return close.apply(this, args);
+  };`;
 
 /** Starts a service that answers only by `answerAll`. */
 async function startHangingService() {
@@ -53,8 +74,13 @@ async function statusOf(url: string, path: string): Promise<number | 'refused'> 
   );
 }
 
-describe('the readiness endpoint', UNHURRIED, () => {
-  it('answers 503 or nothing before the start, 200 while running and 503 while stopping', async () => {
+/** Waits until a daemon has begun to stop. */
+function stopping(url: string): Promise<void> {
+  return vi.waitFor(async () => expect(await statusOf(url, '/-/ready')).toBe(503), PATIENCE);
+}
+
+describe('the process of a daemon', UNHURRIED, () => {
+  it('is ready once it has started, and ends in order after SIGTERM and its requests', async () => {
     await using service = await startHangingService();
     const url = `http://127.0.0.1:${await freePort()}`;
     await using place = await workspace(service.url, { web: { listen: url.slice(7) } });
@@ -69,24 +95,127 @@ describe('the readiness endpoint', UNHURRIED, () => {
 
     await service.arrived();
     daemon.process.kill('SIGTERM');
-    await vi.waitFor(async () => expect(await statusOf(url, '/-/ready')).toBe(503), PATIENCE);
+    await stopping(url);
     expect(await statusOf(url, '/-/healthy')).toBe(200);
     service.answerAll();
-    expect(await daemon.ended).toMatchObject({ code: 0 });
+    expect(await daemon.ended).toEqual({ code: 0, signal: null, stderr: '' });
     expect(await statusOf(url, '/-/ready')).toBe('refused');
+    const lines = daemon.lines.filter(({ event }) => event.startsWith('daemon.'));
+    expect(lines).toMatchObject([
+      { event: 'daemon.started', level: 'info', pid: daemon.process.pid },
+      { event: 'daemon.stopped', level: 'info' },
+    ]);
+    for (const { time, msg } of daemon.lines) {
+      expect(new Date(time).toISOString()).toBe(time);
+      expect(msg).toEqual(expect.any(String));
+    }
+  });
+
+  it('reaches a service whose name has several addresses over a slow network', async () => {
+    await using service = await startService((_, response) => sendJson(response, []));
+    const named = service.url.replace('127.0.0.1', 'service.invalid');
+    await using place = await workspace(named, { service: { allow_http: true } });
+    await using daemon = startDaemon(place, {
+      env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(NETWORK)}` },
+    });
+    await daemon.line('project.baseline');
+    expect(daemon.of('poll.failed')).toEqual([]);
+  });
+
+  it('ends at once on a second signal', async () => {
+    await using service = await startHangingService();
+    await using place = await workspace(service.url);
+    await using daemon = startDaemon(place);
+    await service.arrived();
+    daemon.process.kill('SIGINT');
+    await stopping(await daemon.url());
+    expect((await daemon.stop('SIGTERM')).code).toBe(143);
+    expect(daemon.of('poll.failed')).toEqual([]);
+  });
+
+  it('ends by SIGTERM to the npm process that started it', async () => {
+    await using service = await startService((_, response) => sendJson(response, []));
+    await using place = await workspace(service.url);
+    const args = ['run', '--silent', 'evalwatch', '--'];
+    await using npm = startDaemon(place, { program: 'npm', args });
+    const { pid } = await npm.line('daemon.started');
+    expect(pid).not.toBe(npm.process.pid);
+    npm.process.kill('SIGTERM');
+    await npm.line('daemon.stopped');
+    await npm.ended;
+    await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false), PATIENCE);
+  });
+
+  it('ends on a signal without waiting for a database that does not answer', async () => {
+    await using place = await workspace('http://127.0.0.1:9', {
+      store: { postgres_url_file: 'address' },
+    });
+    const silent = createServer().listen(0, '127.0.0.1');
+    await once(silent, 'listening');
+    const { port } = silent.address() as { port: number };
+    const hosts = Array.from({ length: 20 }, () => `127.0.0.1:${port}`).join();
+    const address = `postgres://nobody@${hosts}/nothing?sslmode=disable`;
+    await writeFile(join(place.directory, 'address'), address);
+    await using daemon = startDaemon(place);
+    await once(silent, 'connection');
+    expect(await daemon.stop()).toEqual({ code: 0, signal: null, stderr: '' });
+    expect(daemon.of('daemon.started')).toEqual([]);
+    silent.close();
+  });
+
+  it('ends with exit code 1 if stdout is a full disk', async () => {
+    await using place = await workspace('http://127.0.0.1:9');
+    await using full = await open('/dev/full', 'w');
+    await using daemon = startDaemon(place, { stdout: full.fd });
+    const { code, stderr } = await daemon.ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^[^\n]+\n$/);
+  });
+
+  it('ends with exit code 1 if nobody reads stdout any more, and the next one logs the failure', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING' });
+    const url = `http://127.0.0.1:${await freePort()}`;
+    // At this level the line of the failure is the first one, so it is the one that is lost.
+    await using place = await workspace(service.url, {
+      ...ON_REQUEST,
+      web: { ...ON_REQUEST.web, listen: url.slice(7) },
+      log: { level: 'error' },
+    });
+    await using daemon = startDaemon(place);
+    // A prompt that is FAILED in the first stored listing is no failure.
+    await vi.waitFor(
+      async () => expect(await pollNow(url)).toMatchObject([{ ok: true }]),
+      PATIENCE,
+    );
+    daemon.process.stdout?.destroy();
+    service.set({ p1: 'FAILED' });
+    await pollNow(url).catch(() => undefined);
+    expect(await daemon.ended).toMatchObject({ code: 1, signal: null });
+    expect((await readHere(place, ['failures', '--json'])).json()).toMatchObject([
+      { prompt_id: 'p1', settled: false },
+    ]);
+
+    await using next = await startHere(place);
+    const { transition_id: id } = await next.line('prompt.failed', { prompt_id: 'p1' });
+    await next.stop();
+    expect(next.of('prompt.failed')).toMatchObject([{ level: 'error', error_info: errorOf('p1') }]);
+    expect((await readHere(place, ['failures', '--json'])).json()).toMatchObject([
+      { prompt_id: 'p1', transition_id: id, settled: true },
+    ]);
   });
 });
 
 describe('stopping the daemon', UNHURRIED, () => {
   it('waits 8 s for a request in flight and stores nothing of the aborted poll', async () => {
     await using service = await startHangingService();
-    await using place = await workspace(service.url, { service: { timeout: '10m' } });
-    await using daemon = startDaemon(place);
+    await using place = await workspace(service.url);
+    const speed = 20;
+    await using daemon = await startHere(place, { speed });
     await service.arrived();
 
-    const [ended, ms] = await timed(daemon.stop());
-    expect(ended).toEqual({ code: 0, signal: null, stderr: '' });
-    expect(ms).toBeGreaterThan(7500);
+    const [, ms] = await timed(daemon.stop());
+    expect(ms * speed).toBeGreaterThan(7500);
     expect(daemon.lines.map(({ event }) => event)).toEqual([
       'store.created',
       'daemon.started',
@@ -106,10 +235,10 @@ describe('stopping the daemon', UNHURRIED, () => {
   it('completes a poll whose response arrives in time', async () => {
     await using service = await startHangingService();
     await using place = await workspace(service.url);
-    await using daemon = await startHere(place);
+    await using daemon = await startHere(place, SLOWLY);
     await service.arrived();
     const stopped = daemon.stop();
-    await sleep(1000);
+    await stopping(await daemon.url());
     service.answerAll();
     await stopped;
     expect(daemon.lines.map(({ event }) => event).slice(-3)).toEqual([
@@ -123,7 +252,7 @@ describe('stopping the daemon', UNHURRIED, () => {
   it('leaves a failure whose error_info does not arrive to the next run', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'RUNNING' });
-    await using place = await workspace(service.url, { service: { timeout: '1m' } });
+    await using place = await workspace(service.url);
     await using daemon = await startHere(place, { withoutGrace: true });
     await daemon.line('project.baseline');
     service.answer('p1', () => {});
@@ -169,85 +298,23 @@ describe('stopping the daemon', UNHURRIED, () => {
     await using daemon = await startHere(place, SLOWLY);
     await service.arrived();
     const stopped = daemon.stop();
-    await sleep(500);
+    await stopping(await daemon.url());
     service.answerAll();
     await stopped;
     expect(service.arrivals).toHaveLength(1);
     expect(daemon.of('project.baseline')).toHaveLength(1);
     expect(daemon.of('poll.failed')).toEqual([]);
   });
-
-  it('ends at once on a second signal', async () => {
-    await using service = await startHangingService();
-    await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
-    await service.arrived();
-    daemon.process.kill('SIGINT');
-    await sleep(400);
-    expect(daemon.process.exitCode).toBeNull();
-    expect((await daemon.stop('SIGTERM')).code).toBe(143);
-    expect(daemon.of('poll.failed')).toEqual([]);
-  });
-
-  it('works by SIGTERM to the npm process that started it', async () => {
-    await using service = await startService((_, response) => sendJson(response, []));
-    await using place = await workspace(service.url);
-    const args = ['run', '--silent', 'evalwatch', '--'];
-    await using npm = startDaemon(place, { program: 'npm', args });
-    const { pid } = await npm.line('daemon.started');
-    expect(pid).not.toBe(npm.process.pid);
-    npm.process.kill('SIGTERM');
-    await npm.line('daemon.stopped');
-    await npm.ended;
-    await vi.waitFor(() => expect(isAlive(Number(pid))).toBe(false), PATIENCE);
-  });
 });
 
-describe('starting the daemon', UNHURRIED, () => {
-  it('logs daemon.started, and daemon.stopped at the end', async () => {
-    await using service = await startService((_, response) => sendJson(response, []));
-    await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
-    await daemon.line('poll.completed');
-    expect(await daemon.stop('SIGINT')).toEqual({ code: 0, signal: null, stderr: '' });
-    const lines = daemon.lines.filter(({ event }) => event.startsWith('daemon.'));
-    expect(lines).toMatchObject([
-      { event: 'daemon.started', level: 'info', pid: daemon.process.pid },
-      { event: 'daemon.stopped', level: 'info' },
-    ]);
-    for (const { time, msg } of daemon.lines) {
-      expect(new Date(time).toISOString()).toBe(time);
-      expect(msg).toEqual(expect.any(String));
-    }
-  });
-
-  it('ends on a signal without waiting for a database that does not answer', async () => {
-    await using place = await workspace('http://127.0.0.1:9', {
-      store: { postgres_url_file: 'address' },
-    });
-    const silent = createServer().listen(0, '127.0.0.1');
-    await once(silent, 'listening');
-    const { port } = silent.address() as { port: number };
-    const hosts = Array.from({ length: 20 }, () => `127.0.0.1:${port}`).join();
-    const address = `postgres://nobody@${hosts}/nothing?sslmode=disable`;
-    await writeFile(join(place.directory, 'address'), address);
-    await using daemon = startDaemon(place);
-    await once(silent, 'connection');
-    expect(await daemon.stop()).toEqual({ code: 0, signal: null, stderr: '' });
-    expect(daemon.of('daemon.started')).toEqual([]);
-    silent.close();
-  });
-
-  it.each([
-    ['run', evalwatch],
-    ['poll', readHere],
-  ])(
-    'fails with a one-line error if the command %s cannot create the store',
-    async (command, execute) => {
+describe('a start that fails', UNHURRIED, () => {
+  it.each(['run', 'poll'])(
+    'has a one-line error if %s cannot create the store',
+    async (command) => {
       await using place = await workspace('http://127.0.0.1:9', {
         store: { path: '/proc/nowhere/evalwatch.db' },
       });
-      const { code, stderr, stdout } = await execute(place, [command]);
+      const { code, stderr, stdout } = await readHere(place, [command]);
       expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
       expect(stderr).toBe(
         'error: the directory /proc/nowhere for the store /proc/nowhere/evalwatch.db cannot be created (ENOENT): create it, or set store.path to another file\n',
@@ -255,21 +322,19 @@ describe('starting the daemon', UNHURRIED, () => {
     },
   );
 
-  it('fails with a one-line error and creates no store if its port is taken', async () => {
+  it('has a one-line error and creates no store if its port is taken', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const address = other.address() as { port: number };
     await using place = await workspace('http://127.0.0.1:9', {
       web: { listen: `127.0.0.1:${address.port}` },
     });
-    await using daemon = startDaemon(place);
-    const { code, stderr } = await daemon.ended;
+    const { code, stderr, stdout } = await readHere(place, ['run']);
     other.close();
-    expect(code).toBe(1);
+    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
     expect(stderr).toMatch(
       new RegExp(`^error: .* web\\.listen: .*\\b${address.port}; another program[^\\n]*\\n$`),
     );
-    expect(daemon.of('daemon.started')).toEqual([]);
     expect(existsSync(join(place.directory, 'evalwatch.db'))).toBe(false);
   });
 });

@@ -1,17 +1,25 @@
-import { writeFile } from 'node:fs/promises';
+import { symlink, writeFile } from 'node:fs/promises';
+import { hostname } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import { type DaemonHere, readHere, startHere } from '../support/daemon-here.ts';
-import { PATIENCE, sleep, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import {
+  ON_REQUEST,
+  PATIENCE,
+  pollNow,
+  startDaemon,
+  UNHURRIED,
+  workspace,
+} from '../support/evalwatch.ts';
+import { freePort } from '../support/free-port.ts';
 import { METRICS } from '../support/metrics-table.ts';
-import { scrape, type Scrape } from '../support/scrape.ts';
+import { scrape } from '../support/scrape.ts';
 import { startAlpha } from '../support/service.ts';
 
-const RARELY = '0 0 1 1 *';
-
 /** Returns the series that outlive the process. */
-function storeSeries({ families }: Scrape): Readonly<Record<string, number>> {
+async function storeSeries(url: string): Promise<Readonly<Record<string, number>>> {
+  const { families } = await scrape(url);
   const names = METRICS.filter(({ from }) => from === 'store').map(({ name }) => name);
   return Object.fromEntries(names.flatMap((name) => [...(families.get(name)?.samples ?? [])]));
 }
@@ -25,33 +33,22 @@ function dailyIn(ms: number): string {
 }
 
 describe('a restart', UNHURRIED, () => {
-  it('changes no series that comes from the store', async () => {
+  it('after a kill, and after a stop, changes no series that comes from the store', async () => {
     await using service = await startAlpha();
     service.set({ p1: 'PENDING', p2: 'RUNNING', p3: 'RUNNING', p4: 'paused' });
-    await using place = await workspace(service.url);
-    await using daemon = await startHere(place);
-    await daemon.line('project.baseline');
+    await using place = await workspace(service.url, ON_REQUEST);
+    await using first = startDaemon(place);
+    const url = await first.url();
+    await first.line('project.baseline');
     service.set({ p1: 'RUNNING', p2: 'FAILED', p5: 'PENDING' });
-    await daemon.line('prompt.failed');
-    const url = await daemon.url();
-    const running = await vi.waitFor(async () => {
-      const seen = await scrape(url);
-      expect(seen.value('evalwatch_error_info_backlog')).toBe(0);
-      return storeSeries(seen);
+    expect(await pollNow(url)).toMatchObject([{ ok: true }]);
+    await first.line('prompt.failed');
+    const before = await vi.waitFor(async () => {
+      const seen = await storeSeries(url);
+      expect(seen['evalwatch_error_info_backlog']).toBe(0);
+      return seen;
     }, PATIENCE);
-    await daemon.stop();
-    await place.configure({ schedule: RARELY });
-
-    await using second = startDaemon(place);
-    const before = storeSeries(await scrape(await second.url()));
-    await second.stop('SIGKILL');
-    await using third = await startHere(place);
-    const after = storeSeries(await scrape(await third.url()));
-    expect(after).toEqual(before);
-    // One more poll may have run before the stop.
-    const lastSuccess = 'evalwatch_poll_last_success_timestamp_seconds{project="alpha"}';
-    expect(before).toEqual({ ...running, [lastSuccess]: expect.any(Number) });
-    expect(after).toMatchObject({
+    expect(before).toMatchObject({
       'evalwatch_project_up{project="alpha"}': 1,
       'evalwatch_poll_last_success_timestamp_seconds{project="alpha"}': expect.any(Number),
       'evalwatch_prompts{project="alpha",status="UNKNOWN"}': 1,
@@ -59,7 +56,14 @@ describe('a restart', UNHURRIED, () => {
       'evalwatch_prompt_transitions_total{project="alpha",from="NEW",to="PENDING"}': 1,
       'evalwatch_prompt_last_failure_timestamp_seconds{project="alpha"}': expect.any(Number),
     });
-    expect(third.of('project.baseline')).toEqual([]);
+    await first.stop('SIGKILL');
+
+    for (let restarts = 0; restarts < 2; restarts += 1) {
+      await using next = await startHere(place, { speed: 1 });
+      expect(await storeSeries(await next.url())).toEqual(before);
+      await next.stop();
+      expect([...next.of('store.created'), ...next.of('project.baseline')]).toEqual([]);
+    }
   });
 
   it.each([8_640_000_000_000_001, -9_000_000_000_000_000])(
@@ -96,7 +100,7 @@ describe('a restart', UNHURRIED, () => {
     expect(await failing(daemon)).toEqual(forItsKey);
     await daemon.stop();
 
-    await place.configure({ schedule: RARELY });
+    await place.configure(ON_REQUEST);
     await using next = await startHere(place);
     expect(await failing(next)).toEqual(forItsKey);
     expect(next.of('poll.failed')).toEqual([]);
@@ -129,24 +133,101 @@ describe('a restart', UNHURRIED, () => {
 
   it('polls at once only projects that were never polled or have come due meanwhile', async () => {
     await using service = await startAlpha();
-    await using place = await workspace(service.url, { schedule: dailyIn(HOUR) });
-    const run = async (aheadMs: number, meanwhile: () => Promise<unknown>) => {
+    const often = { id: 'often', schedule: '* * * * * *' };
+    await using place = await workspace(service.url, {
+      schedule: dailyIn(HOUR),
+      projects: [{ id: 'alpha' }, often],
+    });
+    const polls = (project: string) =>
+      service.arrivals.filter(({ path }) => path.startsWith(`/v2/projects/${project}/`)).length;
+    const pollsAfterRun = async (aheadMs: number) => {
       await using daemon = await startHere(place, { aheadMs });
-      await daemon.line('daemon.started');
-      await meanwhile();
+      const before = polls('often');
+      // The polls at the start begin together, before the next ones by a schedule.
+      await vi.waitFor(() => expect(polls('often')).toBeGreaterThan(before + 2), PATIENCE);
       await daemon.stop();
+      return polls('alpha');
     };
-    const polls = (count: number) => () =>
-      vi.waitFor(() => expect(service.arrivals).toHaveLength(count), PATIENCE);
     // Never polled, though not due for an hour.
-    await run(0, polls(1));
+    expect(await pollsAfterRun(0)).toBe(1);
     // Not due yet.
-    await run(HOUR / 2, () => sleep(700));
-    expect(service.arrivals).toHaveLength(1);
+    expect(await pollsAfterRun(HOUR / 2)).toBe(1);
     // Came due while nothing ran.
-    await run(2 * HOUR, polls(2));
+    expect(await pollsAfterRun(2 * HOUR)).toBe(2);
     // Due tomorrow.
-    await run(3 * HOUR, () => sleep(700));
-    expect(service.arrivals).toHaveLength(2);
+    expect(await pollsAfterRun(3 * HOUR)).toBe(2);
+  });
+});
+
+describe('a store in use by a daemon', UNHURRIED, () => {
+  it('cannot be opened by a second daemon, not even by a link; its error names the first', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url);
+    await using first = await startHere(place);
+    await first.line('poll.completed');
+    await symlink(join(place.directory, 'evalwatch.db'), join(place.directory, 'other.db'));
+    await place.configure({ store: { path: 'other.db' } });
+
+    await using second = startDaemon(place);
+    const { code, stderr } = await second.ended;
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^[^\n]+\n$/);
+    expect(stderr).toContain(hostname());
+    expect(stderr).toMatch(new RegExp(`\\b${process.pid}\\b`));
+    expect(second.of('daemon.started')).toEqual([]);
+    expect((await fetch(`${await first.url()}/-/ready`)).status).toBe(200);
+  });
+
+  it('can be read by the read-only commands, which need no API key', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING', p2: 'PENDING' });
+    await using place = await workspace(service.url);
+    await using daemon = await startHere(place);
+    await daemon.line('project.baseline');
+    service.set({ p1: 'FAILED' });
+    await daemon.line('prompt.failed');
+    await place.configure({ service: { api_key_file: 'no-such-key' } });
+
+    for (const [command, rows] of [
+      [
+        'status',
+        [
+          { prompt_id: 'p1', status: 'FAILED' },
+          { prompt_id: 'p2', status: 'PENDING' },
+        ],
+      ],
+      ['transitions', [{ prompt_id: 'p1', from: 'RUNNING', to: 'FAILED' }]],
+      ['failures', [{ prompt_id: 'p1' }]],
+    ] as const) {
+      const { code, json } = await readHere(place, [command, '--json']);
+      expect(code).toBe(0);
+      expect(json()).toMatchObject(rows);
+    }
+  });
+
+  it('cannot be used by the poll command, whose error names the request to poll instead', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING' });
+    const listen = `127.0.0.1:${await freePort()}`;
+    await using place = await workspace(service.url, {
+      ...ON_REQUEST,
+      web: { ...ON_REQUEST.web, listen },
+    });
+    await using daemon = await startHere(place);
+    await daemon.line('project.baseline');
+    service.set({ p1: 'COMPLETED' });
+
+    const { code, stderr } = await readHere(place, ['poll', '--project', 'alpha']);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(new RegExp(`\\b${process.pid}\\b`));
+    const [, url = ''] = /curl -X POST '(.*)'/.exec(stderr) ?? [];
+    const answer = await fetch(url, { method: 'POST' });
+
+    expect(answer.status).toBe(200);
+    const row = { project: 'alpha', ok: true, reason: null, prompts: 1, transitions: 1 };
+    expect(await answer.json()).toMatchObject({ polled: [row], pending: 0 });
+    await daemon.line('prompt.transition', { from: 'RUNNING', to: 'COMPLETED' });
+    const unknown = await fetch(url.replace('alpha', 'beta'), { method: 'POST' });
+    expect(unknown.status).toBe(404);
   });
 });

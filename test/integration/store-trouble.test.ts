@@ -6,7 +6,14 @@ import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
 import { brokenSqlite } from '../support/broken-sqlite.ts';
 import { readHere, startHere } from '../support/daemon-here.ts';
-import { PATIENCE, sleep, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import {
+  ON_REQUEST,
+  PATIENCE,
+  pollNow,
+  startDaemon,
+  UNHURRIED,
+  workspace,
+} from '../support/evalwatch.ts';
 import { METRICS } from '../support/metrics-table.ts';
 import { scrape } from '../support/scrape.ts';
 import { errorOf, startAlpha } from '../support/service.ts';
@@ -63,7 +70,10 @@ describe('a store that cannot be written', UNHURRIED, () => {
     async ({ reason, prepare, fill, free }) => {
       await using service = await startAlpha();
       service.set({ p1: 'RUNNING', p2: 'PENDING' });
-      await using place = await workspace(service.url, { store: { path: 'disk/evalwatch.db' } });
+      await using place = await workspace(service.url, {
+        ...ON_REQUEST,
+        store: { path: 'disk/evalwatch.db' },
+      });
       const directory = join(place.directory, 'disk');
       const remove = await prepare(directory);
       try {
@@ -71,41 +81,60 @@ describe('a store that cannot be written', UNHURRIED, () => {
         await daemon.line('poll.completed');
         const url = await daemon.url();
         const pid = daemon.process.pid ?? 0;
+        const seen = async () => {
+          const scraped = await scrape(url);
+          expect(scraped.status).toBe(200);
+          const value = (name: string, labels = {}) => scraped.value(name, labels);
+          return {
+            up: value('evalwatch_project_up', { project }),
+            lastSuccess: value('evalwatch_poll_last_success_timestamp_seconds', { project }) ?? NaN,
+            inARow: value('evalwatch_project_consecutive_poll_failures', { project }),
+            failed: value('evalwatch_poll_failures_total', { project, reason: 'store' }) ?? NaN,
+            commits: value('evalwatch_store_commit_failures_total', { reason }),
+            running: value('evalwatch_prompts', { project, status: 'RUNNING' }),
+            backlog: value('evalwatch_error_info_backlog'),
+          };
+        };
 
         await fill(directory, pid);
-        service.set({ p1: 'FAILED' });
+        const failToPoll = () =>
+          vi.waitFor(
+            async () => expect(await pollNow(url)).toMatchObject([{ ok: false, reason: 'store' }]),
+            PATIENCE,
+          );
+        // A poll that changes nothing is stored after its end, so only the next one fails.
+        await failToPoll();
+        await daemon.line('store.commit_failed', { level: 'error', reason });
         await daemon.line('poll.failed', { reason: 'store' });
-        const down = await vi.waitFor(async () => {
-          const seen = await scrape(url);
-          const failures = 'evalwatch_project_consecutive_poll_failures';
-          expect(seen.value(failures, { project })).toBeGreaterThan(1);
-          return seen;
-        }, PATIENCE);
-        expect(down.status).toBe(200);
-        expect(down.value('evalwatch_project_up', { project })).toBe(0);
-        const polls = down.value('evalwatch_poll_failures_total', { project, reason: 'store' });
-        expect(polls).toBeGreaterThan(1);
-        expect(
-          down.value('evalwatch_store_commit_failures_total', { reason }),
-        ).toBeGreaterThanOrEqual(polls ?? NaN);
-        expect(down.value('evalwatch_prompts', { project, status: 'RUNNING' })).toBe(1);
-        expect(daemon.of('store.commit_failed')).toMatchObject([{ level: 'error', reason }]);
+        const down = await seen();
+        expect(down.up).toBe(0);
+        await failToPoll();
+        // A poll that cannot be stored is no success, though its listing was read.
+        expect((await seen()).lastSuccess).toBe(down.lastSuccess);
+
+        service.set({ p1: 'FAILED' });
+        await failToPoll();
+        const { inARow, failed, commits, running } = await seen();
+        expect([inARow, running]).toEqual([failed, 1]);
+        expect(failed).toBeGreaterThan(2);
+        expect(commits).toBeGreaterThanOrEqual(failed);
         // Commit, then emit: what is not stored is not logged.
         expect(daemon.of('prompt.transition')).toEqual([]);
         expect(daemon.of('prompt.failed')).toEqual([]);
         expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
 
         service.set({ p1: 'RUNNING', p2: 'RUNNING' });
-        await sleep(1100);
+        await failToPoll();
         service.set({ p1: 'FAILED' });
         await free(directory, pid);
+        expect(await pollNow(url)).toMatchObject([{ ok: true }]);
         await daemon.line('poll.recovered');
         await daemon.line('prompt.failed', { prompt_id: 'p1' });
-        await vi.waitFor(async () => {
-          const seen = await scrape(url);
-          expect(seen.value('evalwatch_project_up', { project })).toBe(1);
-          expect(seen.value('evalwatch_error_info_backlog')).toBe(0);
-        }, PATIENCE);
+        await vi.waitFor(
+          async () => expect(await seen()).toMatchObject({ up: 1, backlog: 0 }),
+          PATIENCE,
+        );
+        expect((await seen()).lastSuccess).toBeGreaterThan(down.lastSuccess);
         expect(await daemon.stop()).toMatchObject({ code: 0 });
         expect(daemon.of('prompt.failed')).toMatchObject([{ error_info: errorOf('p1') }]);
         const rows = (await readHere(place, ['transitions', '--json'])).json();
@@ -120,46 +149,6 @@ describe('a store that cannot be written', UNHURRIED, () => {
       }
     },
   );
-});
-
-describe('a store that cannot be written while nothing changes', UNHURRIED, () => {
-  it('fails the polls until it can be written again', async () => {
-    await using service = await startAlpha();
-    service.set({ p1: 'RUNNING' });
-    await using place = await workspace(service.url, { store: { path: 'disk/evalwatch.db' } });
-    await limited.prepare(join(place.directory, 'disk'));
-    await using daemon = startDaemon(place);
-    await daemon.line('poll.completed');
-    const url = await daemon.url();
-    const pid = daemon.process.pid ?? 0;
-    const lastSuccess = (seen: Awaited<ReturnType<typeof scrape>>) =>
-      seen.value('evalwatch_poll_last_success_timestamp_seconds', { project }) ?? NaN;
-
-    await limited.fill(place.directory, pid);
-    await daemon.line('store.commit_failed', { reason: 'io' });
-    await daemon.line('poll.failed', { reason: 'store' });
-    const down = await scrape(url);
-    expect(down.value('evalwatch_project_up', { project })).toBe(0);
-    const failures = 'evalwatch_project_consecutive_poll_failures';
-    const later = await vi.waitFor(async () => {
-      const seen = await scrape(url);
-      expect(seen.value(failures, { project })).toBeGreaterThan(
-        down.value(failures, { project }) ?? NaN,
-      );
-      return seen;
-    }, PATIENCE);
-    // A poll that cannot be stored is no success, though its listing was read.
-    expect(lastSuccess(later)).toBe(lastSuccess(down));
-
-    await limited.free(place.directory, pid);
-    await daemon.line('poll.recovered');
-    await vi.waitFor(async () => {
-      const seen = await scrape(url);
-      expect(seen.value('evalwatch_project_up', { project })).toBe(1);
-      expect(lastSuccess(seen)).toBeGreaterThan(lastSuccess(down));
-    }, PATIENCE);
-    expect(await daemon.stop()).toMatchObject({ code: 0 });
-  });
 });
 
 describe('a store that is moved away or replaced', UNHURRIED, () => {
@@ -360,7 +349,7 @@ describe('a store that is busy with a large commit', UNHURRIED, () => {
   it('does not block the page, the API or scrapes', async () => {
     await using service = await startAlpha();
     service.set({ p0: 'RUNNING' });
-    await using place = await workspace(service.url);
+    await using place = await workspace(service.url, ON_REQUEST);
     const flag = join(place.directory, 'busy');
     await using daemon = startDaemon(place, {
       args: brokenSqlite(flag, /^INSERT INTO record\b/, 'hang'),
@@ -370,6 +359,7 @@ describe('a store that is busy with a large commit', UNHURRIED, () => {
 
     await writeFile(flag, '');
     service.set(Object.fromEntries(Array.from({ length: 10_500 }, (_, n) => [`p${n}`, 'RUNNING'])));
+    const polled = pollNow(url);
     await vi.waitFor(() => expect(existsSync(`${flag}.hangs`)).toBe(true), PATIENCE);
     for (const path of ['/', '/projects/alpha', '/api/v1/projects', '/api/v1/transitions']) {
       const answer = await fetch(url + path);
@@ -381,11 +371,9 @@ describe('a store that is busy with a large commit', UNHURRIED, () => {
     expect(before.value('evalwatch_error_info_backlog')).toBe(0);
 
     await rm(flag);
-    await vi.waitFor(async () => {
-      expect((await scrape(url)).value('evalwatch_prompts', { project, status: 'RUNNING' })).toBe(
-        10_500,
-      );
-    }, PATIENCE);
+    expect(await polled).toMatchObject([{ ok: true }]);
+    const after = await scrape(url);
+    expect(after.value('evalwatch_prompts', { project, status: 'RUNNING' })).toBe(10_500);
     expect(await daemon.stop()).toMatchObject({ code: 0 });
     expect(existsSync(join(place.directory, 'evalwatch.db-wal'))).toBe(false);
   });

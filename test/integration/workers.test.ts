@@ -50,7 +50,7 @@ async function setUp(server: PostgresServer, lease = '5s') {
     place,
     query: (text: string) => server.query(name, text),
     connect: async () => held.adopt(await server.connect(name), (client) => client.end()),
-    start: async () => held.use(await connectPatiently(() => startHere(place))),
+    start: async () => held.use(await connectPatiently(() => startHere(place, { speed: 1 }))),
     /** Starts a worker as a process of its own, which a test can stop by a signal. */
     startProcess: () => held.use(startDaemon(place)),
     holdPrompts: (until: Promise<void> | undefined) => {

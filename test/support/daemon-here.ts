@@ -8,8 +8,8 @@ import type { ReloadResult } from '../../src/web/reload-result.ts';
 import { commandLine } from './command-line.ts';
 import { type Finished, keepLines, type Lines, type Workspace } from './evalwatch.ts';
 
-// A daemon takes 0.7 s of CPU time as a process, and 0.1 s in the process of the test. Tests that need a process (signals,
-// stdout, permissions, kills) start one with evalwatch.ts.
+// A daemon takes 0.7 s of CPU time as a process, and 0.1 s in the process of the test, where its clock can be fast. Tests that
+// need a process (signals, stdout, permissions, kills) start one with evalwatch.ts.
 
 /** A daemon in the process of the test; `await using` stops it. */
 export interface DaemonHere extends Lines, AsyncDisposable {
@@ -22,7 +22,7 @@ export interface DaemonHere extends Lines, AsyncDisposable {
 export interface HereOptions {
   /** Time that its clock is ahead. */
   readonly aheadMs?: number;
-  /** Speed of its clock relative to real time. Default 1. */
+  /** Speed of its clock relative to real time. Default 10. */
   readonly speed?: number;
   /** Whether it reloads the configuration when the file changes. */
   readonly watchConfig?: boolean;
@@ -30,17 +30,22 @@ export interface HereOptions {
   readonly withoutGrace?: boolean;
 }
 
+/** Time to which the last daemon of a configuration has come. The next one starts there, as if time had not gone back. */
+const reached = new Map<string, number>();
+
 /** Starts the daemon of a workspace in this process. */
 export async function startHere(
   { config: file }: Pick<Workspace, 'config'>,
-  { aheadMs = 0, speed = 1, watchConfig = false, withoutGrace = false }: HereOptions = {},
+  { aheadMs = 0, speed = 10, watchConfig = false, withoutGrace = false }: HereOptions = {},
 ): Promise<DaemonHere> {
   const { add, kept } = keepLines(() => 'in this process');
   let isStopping = false;
   let isHurried = withoutGrace;
   const startedAt = Date.now();
+  const origin = Math.max(startedAt, reached.get(file) ?? 0);
+  const passed = () => origin + speed * (Date.now() - startedAt);
   const clock: Clock = {
-    now: () => Math.floor(startedAt + aheadMs + speed * (Date.now() - startedAt)),
+    now: () => Math.floor(passed() + aheadMs),
     monotonic: () => speed * performance.now(),
     timeout: (ms, run) => systemClock.timeout(isStopping && isHurried ? 0 : ms / speed, run),
     every: (ms, run) => systemClock.every(ms / speed, run),
@@ -66,7 +71,7 @@ export async function startHere(
   let stopped: Promise<void> | undefined;
   const stop = () => {
     isStopping = true;
-    stopped ??= daemon.stop();
+    stopped ??= daemon.stop().finally(() => reached.set(file, passed()));
     return stopped;
   };
   return {

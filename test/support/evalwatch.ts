@@ -1,12 +1,11 @@
 import { spawn, type ChildProcess, type StdioOptions } from 'node:child_process';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { vi } from 'vitest';
 import { children } from './children.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 import { ENTRY } from './entry.ts';
@@ -15,7 +14,7 @@ import { ENTRY } from './entry.ts';
 
 export const KEY = 'correct-horse-battery-staple-42';
 /** For waits on a busy machine. */
-export const PATIENCE = { timeout: 100_000, interval: 100 };
+export const PATIENCE = { timeout: 100_000, interval: 30 };
 export const UNHURRIED = { concurrent: true, timeout: 300_000 };
 
 export interface Workspace extends AsyncDisposable {
@@ -45,7 +44,13 @@ export async function workspace(
   const directory = await mkdtemp(join(tmpdir(), 'evalwatch-'));
   const config = join(directory, 'evalwatch.yaml');
   let content: ConfigurationChange = {
-    service: { base_url: baseUrl, api_key_file: 'key', max_requests_per_second: 0 },
+    service: {
+      base_url: baseUrl,
+      api_key_file: 'key',
+      max_requests_per_second: 0,
+      // A slow machine is no failure, and the clocks of daemon-here.ts are fast.
+      timeout: '10m',
+    },
     schedule: '* * * * * *',
     projects: [{ id: 'alpha' }],
     store: { path: 'evalwatch.db' },
@@ -69,6 +74,22 @@ export async function workspace(
     configure,
     [Symbol.asyncDispose]: () => rm(directory, { recursive: true, force: true }),
   };
+}
+
+/** Has a daemon poll only at its start and on request ({@link pollNow}). */
+export const ON_REQUEST = { schedule: '0 0 1 1 *', web: { enable_lifecycle: true } };
+
+/** Has a daemon with {@link ON_REQUEST} poll every project, again if that takes longer than its answer. Returns the results. */
+export async function pollNow(url: string): Promise<readonly Readonly<Record<string, unknown>>[]> {
+  for (;;) {
+    const answer = await fetch(`${url}/-/poll`, { method: 'POST' });
+    if (answer.status === 403) throw new Error('web.enable_lifecycle is not set');
+    const { polled = [] } = (await answer.json()) as {
+      polled?: readonly Record<string, unknown>[];
+    };
+    if (polled.length > 0) return polled;
+    await sleep(100);
+  }
 }
 
 interface LogLine {
@@ -113,10 +134,6 @@ export interface LaunchOptions {
   readonly options?: readonly string[];
   /** File descriptor; by default a pipe to this process. */
   readonly stdout?: number;
-  /** Time that its clock is ahead; ignored with `args`. */
-  readonly aheadMs?: number;
-  /** Length of its intervals of one minute; ignored with `args`. */
-  readonly minuteMs?: number;
   /** Further environment variables. */
   readonly env?: Readonly<Record<string, string>>;
 }
@@ -125,9 +142,8 @@ export function startDaemon(
   { config }: Pick<Workspace, 'config'>,
   options: LaunchOptions = {},
 ): Daemon {
-  const { program = process.execPath, stdout = 'pipe', aheadMs = 0, env = {} } = options;
-  const { options: further = [], minuteMs = 60_000 } = options;
-  const { args = [...ahead(aheadMs), ...withMinutes(minuteMs), ENTRY] } = options;
+  const { program = process.execPath, stdout = 'pipe', env = {} } = options;
+  const { args = [ENTRY], options: further = [] } = options;
   const stdio: StdioOptions = ['ignore', stdout, 'pipe'];
   const child = spawn(program, [...args, 'run', '--config', config, ...further], {
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...COMPILE_CACHE, ...env },
@@ -163,24 +179,28 @@ export function keepLines(stateOf: () => string): {
 } {
   const texts: string[] = [];
   const lines: LogLine[] = [];
-  const line: Lines['line'] = (event, fields = {}, after = 0) =>
-    vi.waitFor(() => {
-      const found = lines
-        .slice(after)
-        .find(
-          (each) =>
-            each.event === event &&
-            Object.entries(fields).every(([name, value]) => each[name] === value),
-        );
-      if (found !== undefined) return found;
-      throw new Error(
-        `no line ${event} ${JSON.stringify(fields)} (${stateOf()}); it said:\n${texts.join('\n')}`,
-      );
-    }, PATIENCE);
+  const added = new EventEmitter().setMaxListeners(0);
+  const line: Lines['line'] = async (event, fields = {}, after = 0) => {
+    const isWanted = (each: LogLine) =>
+      each.event === event && Object.entries(fields).every(([name, value]) => each[name] === value);
+    const patience = AbortSignal.timeout(PATIENCE.timeout);
+    for (let next = after; ; next += 1) {
+      while (next >= lines.length) {
+        await once(added, 'line', { signal: patience }).catch(() => {
+          throw new Error(
+            `no line ${event} ${JSON.stringify(fields)} (${stateOf()}); it said:\n${texts.join('\n')}`,
+          );
+        });
+      }
+      const each = lines[next];
+      if (each !== undefined && isWanted(each)) return each;
+    }
+  };
   return {
-    add: (added) => {
-      texts.push(added);
-      lines.push(JSON.parse(added) as LogLine);
+    add: (written) => {
+      texts.push(written);
+      lines.push(JSON.parse(written) as LogLine);
+      added.emit('line');
     },
     kept: {
       lines,
@@ -210,13 +230,12 @@ export interface Finished extends Ended {
   readonly lines: () => readonly LogLine[];
 }
 
-/** Runs a command of a workspace to its end. `aheadMs` sets its clock forward. */
+/** Runs a command of a workspace to its end. */
 export async function evalwatch(
   { config }: Pick<Workspace, 'config'>,
   args: readonly string[],
-  aheadMs = 0,
 ): Promise<Finished> {
-  const child = spawn(process.execPath, [...ahead(aheadMs), ENTRY, ...args, '--config', config], {
+  const child = spawn(process.execPath, [ENTRY, ...args, '--config', config], {
     env: { PATH: process.env['PATH'], ...COMPILE_CACHE },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -231,18 +250,6 @@ export async function evalwatch(
         .filter((each) => each.startsWith('{'))
         .map((each) => JSON.parse(each) as LogLine),
   };
-}
-
-/** Returns Node arguments that set the wall clock of a process forward. */
-function ahead(ms: number): readonly string[] {
-  const code = `const { now } = Date; Date.now = () => now() + ${ms};`;
-  return ms === 0 ? [] : ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
-}
-
-/** Returns Node arguments that change the length of a process' intervals of one minute. */
-function withMinutes(ms: number): readonly string[] {
-  const code = `const set = setInterval; globalThis.setInterval = (run, every, ...args) => set(run, every === 60_000 ? ${ms} : every, ...args);`;
-  return ms === 60_000 ? [] : ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
 }
 
 export function isAlive(pid: number): boolean {

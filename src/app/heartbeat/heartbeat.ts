@@ -4,7 +4,7 @@ import { readHeartbeatUrl } from '../../config/heartbeat-url.ts';
 import type { Logger } from '../../log/logger.ts';
 import { ApiError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
-import type { Clock } from '../../monitor/ports/clock.ts';
+import type { Clock, Timer } from '../../monitor/ports/clock.ts';
 import type { Engine } from '../engine.ts';
 import { endProcess } from '../lifecycle.ts';
 import type { RunWatcher } from '../scheduling.ts';
@@ -20,7 +20,7 @@ export interface Heartbeat extends RunWatcher {
 export interface HeartbeatOptions {
   readonly engine: Pick<Engine, 'config' | 'configured' | 'observe' | 'sharing' | 'shutdown'>;
   readonly logger: Pick<Logger, 'warn'>;
-  readonly clock: Pick<Clock, 'now'>;
+  readonly clock: Pick<Clock, 'now' | 'every'>;
 }
 
 export function createHeartbeat({ engine, logger, clock }: HeartbeatOptions): Heartbeat {
@@ -28,7 +28,7 @@ export function createHeartbeat({ engine, logger, clock }: HeartbeatOptions): He
   const minutes = createMinutes(clock, (gap) => {
     decide(gap).catch(endProcess);
   });
-  let timer: NodeJS.Timeout | undefined;
+  let timer: Timer | undefined;
   let isRequesting = false;
   let isWithheld = false;
   /** Source of the address whose failure is logged already; a reload makes a new one. */
@@ -88,8 +88,8 @@ export function createHeartbeat({ engine, logger, clock }: HeartbeatOptions): He
       minutes.watch(run, poll, () => engine.configured(project) !== undefined);
     },
     start: () => {
-      timer = setInterval(() => minutes.end(), MINUTE_MS);
+      timer = clock.every(MINUTE_MS, () => minutes.end());
     },
-    stop: () => clearInterval(timer),
+    stop: () => timer?.cancel(),
   };
 }

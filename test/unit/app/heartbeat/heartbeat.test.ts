@@ -5,7 +5,9 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../../src/app/clock.ts';
 import type { Engine } from '../../../../src/app/engine.ts';
 import { createHeartbeat } from '../../../../src/app/heartbeat/heartbeat.ts';
 import { version } from '../../../../src/app/version.ts';
@@ -14,11 +16,10 @@ import type { FinishedPoll, MonitorEvent, Observer } from '../../../../src/monit
 import { PATIENCE } from '../../../support/evalwatch.ts';
 
 const SECRET = '5ecret-5ecret-5ecret';
-const MINUTE = 60_000;
 
-// Requests take real time.
-beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }));
-afterEach(() => void vi.useRealTimers());
+// Requests take real time, but do not wait before they are repeated.
+beforeEach(() => void vi.spyOn(systemClock, 'sleep').mockResolvedValue());
+afterEach(() => void vi.restoreAllMocks());
 
 interface Line {
   readonly event: string;
@@ -55,15 +56,28 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
     sharing: { worker: { isConnected } },
     shutdown: { waits: waits.signal },
   };
+  const timers = new Map<() => void, number>();
   const heartbeat = createHeartbeat({
     engine: engine as unknown as Engine,
     logger: { warn: (fields) => lines.push(fields) },
-    clock: { now: () => 0 },
+    clock: {
+      now: () => 0,
+      every: (ms, run) => {
+        timers.set(run, ms);
+        const timer = { cancel: () => void timers.delete(run), unref: () => timer };
+        return timer;
+      },
+    },
   });
   heartbeat.start();
-  const nextMinute = () => vi.advanceTimersByTimeAsync(MINUTE);
+  const nextMinute = async () => {
+    for (const run of timers.keys()) run();
+    // Polls that have ended are judged.
+    await setImmediate();
+  };
   return {
     url,
+    timers,
     projects,
     requests,
     lines,
@@ -103,9 +117,8 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
 
 it('a heartbeat is sent every minute, with the headers connection, host and user-agent only', async () => {
   await using world = await setUp();
-  await vi.advanceTimersByTimeAsync(MINUTE - 1);
   expect(await world.received()).toEqual([]);
-  await vi.advanceTimersByTimeAsync(1);
+  await world.nextMinute();
   await world.sent(1);
   await world.minutesUntil(2);
   const [{ path, headers } = { path: '', headers: {} }] = world.requests;
@@ -256,7 +269,7 @@ it('no heartbeat is sent without a URL, and none once the daemon is stopping', a
 
 it('a stopped heartbeat leaves no timer', async () => {
   await using world = await setUp();
-  expect(vi.getTimerCount()).toBe(1);
+  expect([...world.timers.values()]).toEqual([60_000]);
   world.heartbeat.stop();
-  expect(vi.getTimerCount()).toBe(0);
+  expect(world.timers.size).toBe(0);
 });
