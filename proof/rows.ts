@@ -5,12 +5,9 @@ import { corruptStore } from './corrupt-store.ts';
 import { disk } from './disk.ts';
 import { fullDisk } from './full-disk.ts';
 import { failureTraffic } from './failure-traffic.ts';
-import { fuzz } from './fuzz.ts';
-import { growth } from './growth.ts';
 import { handover } from './handover.ts';
 import { hostile } from './hostile.ts';
 import { kills } from './kills.ts';
-import { largeConfigurations } from './large-configurations.ts';
 import { largeListings } from './large-listings.ts';
 import { limits } from './limits.ts';
 import { partialParsing } from './partial-parsing.ts';
@@ -36,11 +33,8 @@ export const ROWS: readonly Row[] = [
   scrapePressure,
   failureTraffic,
   handover,
-  fuzz,
-  growth,
   causes,
   hostile,
-  largeConfigurations,
   largeListings,
   limits,
   partialParsing,

@@ -27,8 +27,12 @@ const MAX_DEPTH = 100;
 const TOKENS_PER_TURN = 1000;
 
 /** Parses one YAML 1.2 document (core schema, no merge keys) into nodes. Aliases are not resolved. */
-export async function parseYaml(text: string, lines: LineCounter): Promise<ParsedYaml> {
-  const { tokens, excess } = await readTokens(text, lines);
+export async function parseYaml(
+  text: string,
+  lines: LineCounter,
+  maxTokens = MAX_TOKENS,
+): Promise<ParsedYaml> {
+  const { tokens, excess } = await readTokens(text, lines, maxTokens);
   if (excess !== undefined) return { fault: excess };
   const composer = new Composer({
     prettyErrors: false,
@@ -69,14 +73,14 @@ interface Tokens {
 }
 
 /** Reads the tokens of a text, with pauses for other work. */
-async function readTokens(text: string, lines: LineCounter): Promise<Tokens> {
+async function readTokens(text: string, lines: LineCounter, maxTokens: number): Promise<Tokens> {
   const parser = new Parser(lines.addNewLine);
   const tokens: CST.Token[] = [];
   let count = 0;
   lines.addNewLine(0);
   for (const lexeme of new Lexer().lex(text)) {
     count += 1;
-    if (count > MAX_TOKENS) return { tokens, excess: excessOf(parser, `${MAX_TOKENS} tokens`) };
+    if (count > maxTokens) return { tokens, excess: excessOf(parser, `${maxTokens} tokens`) };
     if (depthOf(parser) > MAX_DEPTH) {
       return { tokens, excess: excessOf(parser, `${MAX_DEPTH} levels of nesting`) };
     }

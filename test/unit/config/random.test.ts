@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { largeTexts } from '../../../proof/large-configurations/texts.ts';
+import { largeTexts } from './large-texts.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
 import { anyText } from '../../support/any-text.ts';
 import { errorOf, loadText, minimal, temporaryDirectory } from './loading.ts';
@@ -44,12 +44,10 @@ it('a file with random content is loaded or rejected with positions inside the f
         expect(message).not.toMatch(/invalid input|undefined|received/i);
       }
     }),
-    // The proof `fuzz` tries many more.
     { numRuns: 200 },
   );
 });
 
-// The proof `large-configurations` has texts of the maximum size of a file.
 it.each(largeTexts(16 * 1024))(
   'a file with %s is rejected with at most 101 errors',
   async (_what, text) => {

@@ -50,8 +50,3 @@ export function largeTexts(bytes: number): readonly LargeText[] {
 function indented(levels: number): string {
   return Array.from({ length: levels }, (_, level) => `${' '.repeat(level)}a:\n`).join('');
 }
-
-/** Returns a text of this many tokens without any value. */
-export function tokens(count: number): string {
-  return '\n'.repeat(count);
-}
