@@ -98,7 +98,13 @@ function createCommand(): Command {
   const rows = ROWS.map(({ name }) => name);
   const command = new Command('npm run proof --')
     .description('Expose evalwatch to faults and compare the result with its guarantees.')
-    .addArgument(new Argument('[row...]', 'what to prove; by default everything').choices(rows))
+    .addArgument(
+      new Argument('[row...]', 'what to prove; by default everything').choices([
+        ...rows,
+        'causes',
+        'limits',
+      ]),
+    )
     .option('--short', 'run few rounds')
     .option(
       '--seed <n>',
@@ -147,6 +153,12 @@ function findWrong(given: Given, names: readonly string[]): string | undefined {
     if (row !== undefined && names.join(' ') !== row) {
       return `--${option} works only with the row ${row}: npm run proof -- ${row} --${option} …`;
     }
+  }
+  for (const [name, option] of [
+    ['causes', 'messages'],
+    ['limits', 'durations'],
+  ] as const) {
+    if (names.includes(name) && given[option] === undefined) return `${name} needs --${option}`;
   }
   // The mistakes in statements are planted in the model.
   if (given.searches !== undefined && given.part === 'server') {

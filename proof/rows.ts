@@ -1,4 +1,3 @@
-import { causes } from './causes.ts';
 import { chaos } from './chaos.ts';
 import { clock } from './clock.ts';
 import { corruptStore } from './corrupt-store.ts';
@@ -9,7 +8,6 @@ import { handover } from './handover.ts';
 import { hostile } from './hostile.ts';
 import { kills } from './kills.ts';
 import { largeListings } from './large-listings.ts';
-import { limits } from './limits.ts';
 import { partialParsing } from './partial-parsing.ts';
 import { powerLoss } from './power-loss.ts';
 import { protocol } from './protocol.ts';
@@ -33,10 +31,8 @@ export const ROWS: readonly Row[] = [
   scrapePressure,
   failureTraffic,
   handover,
-  causes,
   hostile,
   largeListings,
-  limits,
   partialParsing,
   web,
   protocol,

@@ -69,6 +69,7 @@ describe('the command line of the proofs', () => {
     ['kill --durations f', '--durations works only with the row limits: npm run proof -- limits'],
     ['limits --durations f --seed 1', "cannot be used with option '--seed <n>'"],
     ['causes --out f', '--out needs --messages'],
+    ['web limits', 'limits needs --durations'],
     ['limits --durations --seed 1', "argument '--seed' is invalid. It must be a file"],
     ['causes --messages --out g', "argument '--out' is invalid. It must be a file"],
     ['causes --messages f --out --seed', "argument '--seed' is invalid. It must be a file"],

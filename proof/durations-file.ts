@@ -1,12 +1,14 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { bucketOf, dayOf, type DurationCount } from '../../src/domain/durations.ts';
-import { learn } from '../../src/domain/expectation.ts';
-import { LEARNED_DAYS } from '../../src/domain/learned-limit.ts';
-import type { UnfinishedStatus } from '../../src/domain/status.ts';
-import { DAY_MS, INTERVAL_MS } from './simulate.ts';
+import { bucketOf, dayOf, type DurationCount } from '../src/domain/durations.ts';
+import { learn } from '../src/domain/expectation.ts';
+import { LEARNED_DAYS } from '../src/domain/learned-limit.ts';
+import type { UnfinishedStatus } from '../src/domain/status.ts';
 
 const HEADER = 'project,status,ended_at,seconds';
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** Interval between two polls. */
+const INTERVAL_MS = 30_000;
 /** The end of the year 9999, epoch seconds. */
 const MAX_ENDED_AT = 253_402_300_800;
 const NUMBER = /^\d+(?:\.\d+)?(?:e[+-]?\d{1,3})?$/i;

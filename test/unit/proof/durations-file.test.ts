@@ -1,9 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { describeRow } from '../../proof/describe-row.ts';
-import { limits } from '../../proof/limits.ts';
-import { limitsOf } from '../../proof/limits/durations-file.ts';
-
-describeRow(limits);
+import { limitsOf } from '../../../proof/durations-file.ts';
 
 describe('limitsOf', () => {
   const HEADER = 'project,status,ended_at,seconds';

@@ -1,12 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { causes } from '../../proof/causes.ts';
-import { groupFile } from '../../proof/causes/messages-file.ts';
-import { describeRow } from '../../proof/describe-row.ts';
-import { temporaryDirectory } from '../support/temporary.ts';
-
-describeRow(causes);
+import { groupFile } from '../../../proof/messages-file.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
 
 describe('proof of causes with a file of messages', () => {
   async function grouped(lines: string): Promise<{ readonly score: string; readonly out: string }> {

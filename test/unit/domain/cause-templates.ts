@@ -1,4 +1,4 @@
-/** Error messages as providers, libraries and evaluation tools word them; values.ts fills the slots. */
+/** Error messages as providers, libraries and evaluation tools word them; cause-groups.test.ts fills the slots. */
 export const TEMPLATES: readonly string[] = [
   // OpenAI and compatible services
   `Error code: 429 - {'error': {'message': 'Rate limit reached for {model} in organization {org} on tokens per min (TPM): Limit {n}, Used {n}, Requested {n}. Please try again in {dur}. Visit https://platform.openai.com/account/rate-limits to learn more.', 'type': 'tokens', 'param': None, 'code': 'rate_limit_exceeded'}}`,

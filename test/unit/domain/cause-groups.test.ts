@@ -1,13 +1,12 @@
-/** Message of a template with filled slots. */
-export interface Filled {
-  readonly message: string;
-  /** Texts that a user or a model wrote; shapes must not show them. */
-  readonly userTexts: readonly string[];
-}
+import { expect, it } from 'vitest';
+import { Grouping } from '../../../proof/messages-file.ts';
+import { randomNumbers } from '../../../proof/random.ts';
+import { causeOf } from '../../../src/domain/cause.ts';
+import { TEMPLATES } from './cause-templates.ts';
 
 type Random = () => number;
 
-const FIRST = 'alice bob carol dmitri elena farid grace hiroshi ines jamal katya liam'.split(' ');
+const FIRST = 'alice bob carol dmitri'.split(' ');
 const PROJECTS =
   'checkout-bot search-ranker faq-eval nightly_regression support-triage summariser contract-review'.split(
     ' ',
@@ -136,29 +135,65 @@ const SLOTS: Readonly<Record<string, (random: Random) => string>> = {
         `\tat com.example.eval.${pick(random, CLASSES)}.${pick(random, FUNCTIONS)}(${pick(random, CLASSES)}.java:${int(random, 1, 300)})`,
     ).join('\n'),
 };
+/** Messages of each template. */
+const ROUNDS = 10;
+/** An address or a key. */
+const PRIVATE = /\b\w+@\w+\.\w+|\b\d{1,3}(?:\.\d{1,3}){3}\b|:\/\/\w|sk-\w/;
 const USER_SLOTS = new Set(['text', 'texts', 'json', 'user', 'email']);
 
 const SLOT = /\{(\w+|~?[^{}|]+(?:\|[^{}|]+)+)\}/g;
 
-/** Fills every `{slot}` of a template, and `{one|of|these}`; with `~` these are user texts. */
-export function fill(template: string, random: Random): Filled {
+/** Returns a template with every `{slot}` and `{one|of|these}` filled, and the texts in it that a user or a model wrote. */
+function fill(template: string, random: Random) {
   const userTexts: string[] = [];
   const message = template.replaceAll(SLOT, (whole, slot: string) => {
-    if (slot.includes('|')) {
-      const isUserText = slot.startsWith('~');
-      const value = pick(random, slot.slice(isUserText ? 1 : 0).split('|'));
-      if (isUserText) userTexts.push(value);
-      return value;
-    }
-    const make = SLOTS[slot];
-    if (make === undefined) return whole;
-    const value = make(random);
-    if (USER_SLOTS.has(slot)) userTexts.push(...value.split('\n').filter((line) => line !== ''));
+    const isUserText = slot.startsWith('~') || USER_SLOTS.has(slot);
+    const value = slot.includes('|')
+      ? pick(random, slot.replace('~', '').split('|'))
+      : (SLOTS[slot]?.(random) ?? whole);
+    if (isUserText) userTexts.push(...value.split('\n').filter((line) => line !== ''));
     return value;
   });
   return { message, userTexts };
 }
 
-export function withoutSlots(template: string): string {
-  return template.replaceAll(SLOT, ' | ');
+const wordsOf = (text: string) => text.toLowerCase().match(/[\p{L}\p{N}_.@']+/gu) ?? [];
+const spaced = (text: string) => ` ${wordsOf(text).join(' ')} `;
+/** Number of consecutive words that identify a text. */
+const IDENTIFYING_WORDS = 3;
+
+/** Whether a shape has consecutive words of a user text that its template does not have. */
+function showsUserText(shape: string, template: string, userTexts: readonly string[]): boolean {
+  const shown = spaced(shape);
+  const own = spaced(template.replaceAll(SLOT, ' | '));
+  return userTexts.some((text) => {
+    const words = wordsOf(text);
+    const length = Math.min(IDENTIFYING_WORDS, words.length);
+    return words.some((_, at) => {
+      const part = ` ${words.slice(at, at + length).join(' ')} `;
+      return at + length <= words.length && shown.includes(part) && !own.includes(part);
+    });
+  });
 }
+
+it('the causes of messages are their templates, and show nothing private', () => {
+  const random = randomNumbers(1);
+  const grouping = new Grouping();
+  let withUserText = 0;
+  const showing: string[] = [];
+  for (let round = 0; round < ROUNDS; round += 1) {
+    for (const template of TEMPLATES) {
+      const { message, userTexts } = fill(template, random);
+      const { id, shape } = causeOf({ error_id: null, error_msg: message });
+      grouping.add(template, id);
+      expect(shape).not.toMatch(PRIVATE);
+      if (userTexts.length === 0) continue;
+      withUserText += 1;
+      if (showsUserText(shape, template, userTexts)) showing.push(shape);
+    }
+  }
+  const { accuracy, groups } = grouping.score;
+  expect(accuracy).toBeGreaterThanOrEqual(0.95);
+  expect(groups).toBeLessThanOrEqual(1.5 * TEMPLATES.length);
+  expect(showing.slice(Math.floor(0.05 * withUserText))).toEqual([]);
+});
