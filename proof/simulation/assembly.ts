@@ -18,7 +18,6 @@ import { createWallClocks } from './faults/wall-clocks.ts';
 import { currentLife, type Host } from './hosts.ts';
 import { createOracle, KEY } from './oracle.ts';
 import { createPostgresBackend } from './postgres/backend.ts';
-import { openServer } from './postgres/open-server.ts';
 import type { Sources } from './process.ts';
 import { createRequestRate, type RequestRate } from './request-rate.ts';
 import { createRhythm } from './rhythm.ts';
@@ -49,18 +48,16 @@ interface Given {
   readonly databaseClock: DatabaseClock;
 }
 
-/** Opens the store of all processes: SQLite, or PostgreSQL if there is a `database`. */
+/** Opens the store of all processes: PostgreSQL for several, otherwise SQLite. */
 export async function openBackend(
   source: string,
-  database: string | undefined,
   { course, conditions, databaseClock }: Pick<Given, 'course' | 'conditions' | 'databaseClock'>,
 ): Promise<Backend> {
-  const { kernel, leaseMs, fault } = course;
+  const { kernel, isShared, leaseMs, fault } = course;
   const common = { kernel, source, weather: conditions.store };
-  if (database === undefined) return await createSqliteBackend(common);
+  if (!isShared) return await createSqliteBackend(common);
   return await createPostgresBackend({
     ...common,
-    server: await openServer(source, database, fault),
     leaseMs,
     fault,
     clockOffset: databaseClock.offset,

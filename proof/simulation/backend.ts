@@ -96,5 +96,5 @@ export interface Backend extends AsyncDisposable {
    * Creates a standby with everything that is stored now. Returns the function that makes it take over: what was stored
    * later is lost, and so is what is under way then. Undefined if the store can have no standby.
    */
-  readonly makeStandby?: (() => () => void) | undefined;
+  readonly makeStandby?: () => () => Promise<void>;
 }

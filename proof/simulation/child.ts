@@ -13,11 +13,12 @@ Error.stackTraceLimit = runs.length > 1 ? 0 : 5;
 const bugs: string[] = [];
 process.on('uncaughtException', (error) => void bugs.push(`a bug: ${error.stack}`));
 for (const run of runs) {
-  const { database, ...scenario } = JSON.parse(run) as Scenario & { database?: string };
-  const outcome = await simulate({ source, scenario, database });
+  const scenario = JSON.parse(run) as Scenario;
+  const outcome = await simulate({ source, scenario }).catch((e) => { console.error(e); process.exit(1); });
   const faults = [...bugs, ...outcome.faults];
   const { user, system } = process.cpuUsage();
   const trace = faults.length > 0 ? outcome.trace : [];
+  console.error('statements', globalThis.zz);
   const cpuSeconds = (user + system) / 1e6;
   const line = JSON.stringify({ ...outcome, scenario, faults, trace, cpuSeconds });
   await new Promise((resolve) => void process.stdout.write(`${line}\n`, resolve));

@@ -47,31 +47,30 @@ const MAX_KEPT_LINES = 4000;
 /** Characters of the trace that are hashed at once. */
 const HASHED_AT_ONCE = 65_536;
 
-/** Events in one turn of the event loop, so that real output is written in between. */
-const EVENTS_PER_TURN = 1000;
+/**
+ * Steps in one turn of the event loop. Node runs all ticks and promises that are due between two immediates of a turn, so each
+ * step begins after everything that follows from the one before. Real input and output is served between two turns.
+ */
+const STEPS_PER_TURN = 500;
 
 const realSetImmediate = globalThis.setImmediate;
-/** Node's internal function that runs the queues of ticks and of promises. */
-const { _tickCallback: runMicrotasks } = process as unknown as {
-  readonly _tickCallback: () => void;
-};
-
-/** Immediates that the sources under test run in the next turn of the event loop. */
-let nextTurn: Immediate[] = [];
 
 interface Immediate {
   run: (() => void) | undefined;
 }
 
+/** Immediates of the sources under test, in order. */
+const immediates: Immediate[] = [];
+
 /**
- * Replaces `setImmediate`, so that each event runs to its end, through all the turns that it needs, before the next event,
- * without a real turn of the event loop.
+ * Replaces `setImmediate`, so that each event runs to its end, with all the turns that it needs, before virtual time goes on.
  */
 export function takeOverImmediates(): void {
   const take = (callback: (...args: unknown[]) => void, ...args: unknown[]) => {
     const immediate: Immediate = { run: () => callback(...args) };
-    if (nextTurn.length === 0) realSetImmediate(endEvent);
-    nextTurn.push(immediate);
+    // While no events run, it needs a step of its own.
+    realSetImmediate(runImmediate);
+    immediates.push(immediate);
     return immediate;
   };
   globalThis.setImmediate = take as unknown as typeof setImmediate;
@@ -80,18 +79,11 @@ export function takeOverImmediates(): void {
   };
 }
 
-/** Runs everything that needs no time and no real input or output. */
-function endEvent(): void {
-  runMicrotasks();
-  while (nextTurn.length > 0) {
-    const turn = nextTurn;
-    nextTurn = [];
-    // An immediate may cancel another.
-    for (const immediate of turn) {
-      immediate.run?.();
-      runMicrotasks();
-    }
-  }
+/** Runs the oldest immediate of the sources. Returns whether there was one. */
+function runImmediate(): boolean {
+  const immediate = immediates.shift();
+  immediate?.run?.();
+  return immediate !== undefined;
 }
 
 export function createKernel(random: () => number): Kernel {
@@ -143,29 +135,49 @@ export function createKernel(random: () => number): Kernel {
     return first;
   }
 
-  /** Waits until real work and everything that follows from it has ended. */
-  async function settle(): Promise<void> {
-    do {
-      await Promise.allSettled(realWork);
-      await new Promise<void>((resolve) => void realSetImmediate(resolve));
-    } while (realWork.size > 0 || nextTurn.length > 0);
+  /** Runs the next event. Returns false if there is none, or `mayRun` rejects it. */
+  function runEvent(mayRun: (next: Event) => boolean): boolean {
+    const [next] = heap;
+    if (next === undefined || !mayRun(next)) return false;
+    pop();
+    if (next.run === undefined) return true;
+    now = next.at;
+    mixed = (Math.imul(mixed ^ Math.floor(now * 1000), 0x9e3779b1) + mixed) | 0;
+    next.run();
+    return true;
   }
 
-  /** Runs some events, until `mayRun` rejects the next one or one begins real work. Returns whether more events may run. */
-  function runEvents(mayRun: (next: Event) => boolean): boolean {
-    for (let left = EVENTS_PER_TURN; left > 0; left -= 1) {
-      const [next] = heap;
-      if (next === undefined || !mayRun(next)) return false;
-      pop();
-      const { run } = next;
-      if (run === undefined) continue;
-      now = next.at;
-      mixed = (Math.imul(mixed ^ Math.floor(now * 1000), 0x9e3779b1) + mixed) | 0;
-      run();
-      endEvent();
-      if (realWork.size > 0) return true;
-    }
-    return true;
+  /** Runs events, and what follows from each, until `mayRun` rejects the next one. */
+  function runEvents(mayRun: (next: Event) => boolean): Promise<void> {
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    let planned = 0;
+    let isWaiting = false;
+    const plan = () => {
+      isWaiting = false;
+      for (; planned < STEPS_PER_TURN; planned += 1) realSetImmediate(step);
+    };
+    const step = () => {
+      planned -= 1;
+      if (isWaiting) return;
+      try {
+        if (runImmediate()) {
+          // One step for each.
+        } else if (realWork.size > 0) {
+          isWaiting = true;
+          // What follows from it comes before the next step.
+          void Promise.allSettled(realWork).then(() => realSetImmediate(plan));
+        } else if (!runEvent(mayRun)) {
+          isWaiting = true;
+          resolve();
+        }
+      } catch (error) {
+        isWaiting = true;
+        reject(error instanceof Error ? error : new Error(String(error)));
+      }
+      if (planned === 0 && !isWaiting) plan();
+    };
+    plan();
+    return promise;
   }
 
   return {
@@ -211,20 +223,7 @@ export function createKernel(random: () => number): Kernel {
         },
       );
       const mayRun = ({ at }: Event) => !state.isOver && !ending.isStopped && at <= end;
-      let goesOn = true;
-      while (goesOn) {
-        await settle();
-        // Microtasks do not run within the reaction of a promise.
-        goesOn = await new Promise<boolean>((resolve, reject) => {
-          realSetImmediate(() => {
-            try {
-              resolve(runEvents(mayRun));
-            } catch (error) {
-              reject(error instanceof Error ? error : new Error(String(error)));
-            }
-          });
-        });
-      }
+      await runEvents(mayRun);
       if (state.failure !== undefined) throw state.failure.error;
       if (ending.isStopped) return;
       if (work === undefined) now = Math.max(now, end);

@@ -27,8 +27,6 @@ const LEASES_MS = [
 export interface RunOptions {
   readonly source: string;
   readonly scenario: Scenario;
-  /** URL of an empty PostgreSQL database, or `model`, for three workers; undefined for one daemon with SQLite. */
-  readonly database?: string | undefined;
 }
 
 export interface Outcome {
@@ -45,14 +43,14 @@ export interface Outcome {
 
 /** Simulates one daemon with SQLite, or several workers with PostgreSQL. The seed decides everything. */
 export async function simulate(options: RunOptions): Promise<Outcome> {
-  const { source, scenario, database } = options;
+  const { source, scenario } = options;
   const { seed } = scenario;
   const durationMs = scenario.hours * HOUR;
   // A generator of its own, so that a run without one kind of faults has the others at the same times.
   const pick = randomNumbers(~seed);
   const kernel = createKernel(randomNumbers(seed));
   const sources = await loadSources(source);
-  const hosts = createHosts(database === undefined ? ['daemon'] : ['a', 'b', 'c']);
+  const hosts = createHosts(scenario.part === 'daemon' ? ['daemon'] : ['a', 'b', 'c']);
   const course = createCourse({
     scenario,
     kernel,
@@ -64,7 +62,7 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   const conditions = createConditions(course);
   const databaseClock = createDatabaseClock(course);
   const surroundings = { course, sources, world, conditions, databaseClock };
-  await using backend = await openBackend(source, database, surroundings);
+  await using backend = await openBackend(source, surroundings);
   const parts = assemble({ seed, hosts, backend, ...surroundings });
   const { endings, failovers, outages, rollouts } = parts;
 

@@ -101,7 +101,7 @@ export function createFailovers(options: FailoversOptions): Failovers {
         .real(async () => {
           const reader = await backend.openReader();
           const before = await reader.transitions({});
-          promote();
+          await promote();
           await restore(reader, before);
           await reader.close();
         })

@@ -5,28 +5,33 @@ import type * as OpenWorkRoom from '../../../src/store/open-work.ts';
 import type * as PgErrorsRoom from '../../../src/store/postgres/errors.ts';
 import type * as PostgresRoom from '../../../src/store/postgres/postgres-store.ts';
 import type { AccessOptions, Backend, ReadLease } from '../backend.ts';
+import type { Kernel } from '../kernel.ts';
+import { START } from '../machine.ts';
 import { createSender, LATE_MS, type Limits, type SenderOptions } from './sender.ts';
-import { kindsOf } from './statement-kinds.ts';
-import { watchServer, type WatchedServerOptions } from './watched-server.ts';
+import { openServer, type Server } from './server.ts';
 
 /** URL that is only parsed: the connections are simulated. */
 const URL_OF_WORKERS = 'postgres://nobody@simulated/database';
 
-export interface PostgresBackendOptions
-  extends WatchedServerOptions, Pick<SenderOptions, 'leaseMs' | 'weather'> {
+export interface PostgresBackendOptions extends Pick<SenderOptions, 'leaseMs' | 'weather'> {
+  readonly kernel: Kernel;
   readonly source: string;
+  /** How far the clock of the database is off, ms. */
+  readonly clockOffset: () => number;
+  readonly fault: (text: string) => void;
 }
 
-/** Creates the store of workers: the sources' own PostgreSQL store on simulated connections to `server`. */
+/** Creates the store of workers: the sources' own PostgreSQL store on simulated connections to one server. */
 export async function createPostgresBackend(options: PostgresBackendOptions): Promise<Backend> {
-  const { kernel, source, server, leaseMs, weather, fault } = options;
+  const { kernel, source, leaseMs, weather, fault } = options;
   const load = async <Room>(file: string): Promise<Room> =>
     (await import(join(source, file))) as Room;
   const { openPostgres } = await load<typeof PostgresRoom>('store/postgres/postgres-store.ts');
   const { toStoreError } = await load<typeof PgErrorsRoom>('store/postgres/errors.ts');
   const { createOpenWork } = await load<typeof OpenWorkRoom>('store/open-work.ts');
   const { StoreError } = await load<typeof ErrorsRoom>('monitor/errors.ts');
-  const make = watchServer(options);
+  const server = await openServer(source);
+  const execute = watch(server, options);
 
   /** Number of the server, or of its connections, that takes the statements: nothing sent to an earlier one arrives. */
   let reign = 0;
@@ -39,7 +44,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       leaseMs,
       weather,
       reign: () => reign,
-      make: (text, values) => make(process, text, values),
+      execute: (statement, values) => execute(process, statement, values),
       lost: () => new StoreError('io', 'simulated: the connection was lost'),
       fault,
     });
@@ -101,19 +106,118 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
         kill: () => {},
       };
     },
-    openReader: () => server.openReader(),
+    openReader: async () => server.openReader(),
     loseStatements: () => {
       reign += 1;
     },
-    makeStandby:
-      server.save &&
-      (() => {
-        const takeBack = server.save?.();
-        return () => {
-          takeBack?.();
-          reign += 1;
-        };
-      }),
+    makeStandby: () => {
+      const undo = server.save();
+      return async () => {
+        await undo();
+        reign += 1;
+      };
+    },
     [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
   };
+}
+
+/** Returns a function that executes a statement, reports its effects, and a fault if its process may not cause them. */
+function watch(
+  server: Server,
+  {
+    kernel,
+    clockOffset,
+    fault,
+  }: Pick<PostgresBackendOptions, 'kernel' | 'clockOffset' | 'fault'>,
+) {
+  return async (
+    process: AccessOptions,
+    statement: Statement,
+    values: readonly unknown[],
+  ): Promise<readonly unknown[]> => {
+    const { name } = process.machine;
+    const kinds = kindsOf(statement.text);
+    const before =
+      kinds.configures || kinds.commits
+        ? new Map((await server.projects()).map((row) => [row.id, row]))
+        : undefined;
+    const claimant = kinds.postponesFailure ? await server.claimant(Number(values[0])) : null;
+    const onClaimed = kinds.claims ? process.onClaiming() : undefined;
+    const rows = await server.run(statement, values, START + kernel.now() + clockOffset());
+    if (claimant !== null && claimant !== name) {
+      const isFreed = (await server.claimant(Number(values[0]))) !== claimant;
+      if (isFreed) fault(`${name} freed failure ${values[0]}, which ${claimant} has claimed`);
+    }
+    if (kinds.configures && (rows as readonly { epoch: number | null }[])[0]?.epoch != null) {
+      const projects = values[0] as readonly string[];
+      kernel.note(`${name} configures ${projects.join()}`);
+      const added = projects.filter((id) => before?.get(id)?.removed_at !== null);
+      process.onConfigured({ projects, added, isConditional: values[3] !== null });
+    }
+    if (kinds.claimsFailures) {
+      for (const { project, removed_at } of rows as readonly ClaimedFailure[]) {
+        if (removed_at === null) process.onFailureClaimed(project);
+      }
+    }
+    if (onClaimed !== undefined) {
+      const claimed = (rows as readonly { readonly id: string }[]).map(({ id }) => id);
+      if (claimed.length > 0) kernel.note(`${name} owns ${claimed.join()}`);
+      onClaimed(claimed);
+    }
+    if (kinds.commits) {
+      for (const { id, version, removed_at } of await server.projects()) {
+        const earlier = before?.get(id);
+        if (version === earlier?.version) continue;
+        if (earlier?.owner !== name) {
+          fault(`${name} committed ${id}, which ${earlier?.owner ?? 'nobody'} owns`);
+        }
+        if (removed_at !== null) fault(`${name} committed ${id}, which nobody has configured`);
+        process.onCommitted(id);
+      }
+    }
+    return rows;
+  };
+}
+
+interface ClaimedFailure {
+  readonly project: string;
+  /** Null while it is configured. */
+  readonly removed_at: number | null;
+}
+
+/** Patterns that classify a statement by its text. */
+const PATTERNS = {
+  /** Commits polls, or settles a failure. */
+  writes: /INSERT INTO evalwatch\.(?:transition|settlement)\b/,
+  commits: /version = (?:\w+\.)?version \+ 1/,
+  /** Changes the configured projects if it returns a number. */
+  configures: /UPDATE evalwatch\.configuration c SET epoch\b/,
+  /** Gives a worker projects. */
+  claims: /RETURNING p\.id, p\.epoch\b/,
+  postponesFailure: /UPDATE evalwatch\.failure f\s+SET tries = \$2/,
+  claimsFailures: /UPDATE evalwatch\.failure f SET claimed_by = \$4\s+FROM due\b/,
+  beginsLease: /INSERT INTO evalwatch\.worker\b/,
+  /** Renews a lease if it returns a row. */
+  renewsLease: /UPDATE evalwatch\.worker SET expires_at\b/,
+  /** Reads the leases of all workers. */
+  readsLeases: /\bAS expires_us\b/,
+  /** Gives projects back. */
+  releases: /SET owner = NULL, .*\s+WHERE owner = \$1 AND id IN\b/,
+  endsLease: /DELETE FROM evalwatch\.worker WHERE worker = \$1$/,
+  grants: /UPDATE evalwatch\.rate\b/,
+};
+
+/** Kinds of a statement; it can have several. */
+export type StatementKinds = Readonly<Record<keyof typeof PATTERNS, boolean>>;
+
+const kindsOfTexts = new Map<string, StatementKinds>();
+
+export function kindsOf(text: string): StatementKinds {
+  let kinds = kindsOfTexts.get(text);
+  if (kinds === undefined) {
+    const found = Object.entries(PATTERNS).map(([name, pattern]) => [name, pattern.test(text)]);
+    kinds = Object.fromEntries(found) as StatementKinds;
+    kindsOfTexts.set(text, kinds);
+  }
+  return kinds;
 }

@@ -1,8 +1,7 @@
 import type { DatabaseOptions, Statement } from '../../../src/store/postgres/database.ts';
 import type { AccessOptions, StoreWeather } from '../backend.ts';
 import type { Kernel } from '../kernel.ts';
-import { kindsOf, type StatementKinds } from './statement-kinds.ts';
-import type { Awaitable } from './statement-server.ts';
+import { kindsOf, type StatementKinds } from './backend.ts';
 
 /** Time limit of statements that begin after the abort, ms, as in src/store/postgres/database.ts. */
 const AFTER_ABORT_TIMEOUT_MS = 1000;
@@ -52,7 +51,7 @@ export interface SenderOptions {
   /** Number of the server that takes the statements: nothing that was sent to an earlier one arrives. */
   readonly reign: () => number;
   /** Executes a statement of the process now. @throws {DatabaseError} */
-  readonly make: (text: string, values: readonly unknown[]) => Awaitable<readonly unknown[]>;
+  readonly execute: (statement: Statement, values: readonly unknown[]) => Promise<readonly unknown[]>;
   /** Creates the error of a lost connection. */
   readonly lost: () => unknown;
   readonly fault: (text: string) => void;
@@ -73,7 +72,7 @@ interface Journey {
 }
 
 export function createSender(options: SenderOptions): Sender {
-  const { kernel, process, leaseMs, weather, reign, make, lost, fault } = options;
+  const { kernel, process, leaseMs, weather, reign, execute, lost, fault } = options;
   const { machine, isCutOff, onTrouble } = process;
   /** Functions that end the wait for an answer, one for each statement in flight. */
   const inFlight = new Set<() => void>();
@@ -130,7 +129,7 @@ export function createSender(options: SenderOptions): Sender {
     journey: Journey,
     kinds: StatementKinds,
     limitMs: number,
-    makeNow: () => Awaitable<readonly unknown[]>,
+    executeNow: () => Promise<readonly unknown[]>,
   ): Promise<Answer<Row>> {
     const { isDelivered, isAnswered, isReset, sentTo, outMs, backMs } = journey;
     const { promise, resolve } = Promise.withResolvers<Answer<Row>>();
@@ -167,17 +166,8 @@ export function createSender(options: SenderOptions): Sender {
     const accept = (rows: readonly unknown[]) => sendAnswer({ rows: rows as readonly Row[] });
     const arrive = () => {
       if (reign() !== sentTo) return void answer(backMs, unanswered());
-      let made: Awaitable<readonly unknown[]>;
-      try {
-        made = makeNow();
-      } catch (error) {
-        return refuse(error);
-      }
-      // Virtual time stands still meanwhile, so no two statements overlap.
-      if (made instanceof Promise) {
-        const answered = made.then(accept, refuse);
-        void kernel.real(() => answered);
-      } else accept(made);
+      // It ends before virtual time goes on, so no two statements overlap.
+      void executeNow().then(accept, refuse);
     };
     // A statement on its way arrives even if its sender is dead by then.
     if (isDelivered) kernel.after(outMs, arrive);
@@ -197,9 +187,9 @@ export function createSender(options: SenderOptions): Sender {
   }
 
   return {
-    send: ({ text }, values, { timeoutMs, signal }) => {
+    send: (statement, values, { timeoutMs, signal }) => {
       const { fails, slow } = weather();
-      const kinds = kindsOf(text);
+      const kinds = kindsOf(statement.text);
       if (kinds.renewsLease || kinds.beginsLease) process.onBeat();
       const project = kinds.commits ? String(values[0]) : undefined;
       const isRepetition = kernel.now() < (heldUp.get(project ?? '') ?? -Infinity);
@@ -215,7 +205,7 @@ export function createSender(options: SenderOptions): Sender {
       if (journey.isDelivered && project !== undefined && journey.outMs > limitMs) {
         heldUp.set(project, kernel.now() + journey.outMs);
       }
-      return deliver(journey, kinds, limitMs, () => make(text, values));
+      return deliver(journey, kinds, limitMs, () => execute(statement, values));
     },
     giveUpAll: () => inFlight.forEach((giveUp) => giveUp()),
   };
