@@ -1,8 +1,7 @@
 import { Argument, Command, InvalidArgumentError, Option } from 'commander';
-import { positiveInteger } from '../src/cli/options.ts';
 import type { Row } from './row.ts';
 import { ROWS } from './rows.ts';
-import { MAX_PROJECTS, type Part, type PartFromSeed, PARTS } from './simulation/scenario.ts';
+import { type Part, PARTS } from './simulation/scenario.ts';
 
 /** Rows to run, or one task in place of them. */
 export type Options =
@@ -18,12 +17,13 @@ export interface RowsTask {
   readonly seed: number | undefined;
 }
 
-/** Something to do with one part of the simulation. Without a seed, one is drawn. */
-export type SimulationTask = Pick<PartFromSeed, 'part'> & { readonly seed: number | undefined } & (
-    | { readonly kind: 'days'; readonly days: number; readonly projects: number }
-    | { readonly kind: 'repeat'; readonly seeds: number }
-    | { readonly kind: 'searches'; readonly searches: number; readonly mistake: string }
-  );
+/** Days of some parts of the simulation. Without a seed, one is drawn. */
+export interface SimulationTask {
+  readonly kind: 'days';
+  readonly parts: readonly Part[];
+  readonly days: number;
+  readonly seed: number | undefined;
+}
 
 /** The options as commander returns them. */
 interface Given {
@@ -31,10 +31,6 @@ interface Given {
   readonly seed?: number;
   readonly part?: Part;
   readonly days?: number;
-  readonly projects?: number;
-  readonly repeat?: number;
-  readonly searches?: number;
-  readonly mistake?: string;
   readonly durations?: string;
   readonly messages?: string;
   readonly out?: string;
@@ -42,20 +38,13 @@ interface Given {
 
 /** Options that work only with another one, or with one of several. */
 const NEEDS: Partial<Record<keyof Given, readonly (keyof Given)[]>> = {
-  days: ['part'],
-  repeat: ['part'],
-  searches: ['part'],
-  part: ['days', 'repeat', 'searches'],
-  projects: ['days'],
-  mistake: ['searches'],
+  part: ['days'],
   out: ['messages'],
 };
 
 /** Options that work only with one row. */
 const ROW_OF: Partial<Record<keyof Given, string>> = {
   days: 'simulation',
-  repeat: 'simulation',
-  searches: 'simulation',
   durations: 'limits',
   messages: 'causes',
 };
@@ -63,9 +52,7 @@ const ROW_OF: Partial<Record<keyof Given, string>> = {
 const FORMS = `
 Forms:
   npm run proof -- [row...] [--short] [--seed N]
-  npm run proof -- simulation --part daemon|workers|server --days N [--projects N] [--seed N]
-  npm run proof -- simulation --part daemon|workers|server --repeat N [--seed N]
-  npm run proof -- simulation --part daemon|workers --searches N [--mistake TEXT] [--seed N]
+  npm run proof -- simulation --days N [--part daemon|workers] [--seed N]
   npm run proof -- limits --durations FILE
   npm run proof -- causes --messages FILE [--out FILE]
 
@@ -80,12 +67,9 @@ export function readOptions(args: readonly string[]): Options {
   const given = command.opts<Given>();
   const wrong = findWrong(given, command.args);
   if (wrong !== undefined) command.error(`error: ${wrong}`);
-  const { short = false, seed, part, days, repeat, searches, durations, messages, out } = given;
-  if (part !== undefined) {
-    const { projects = MAX_PROJECTS, mistake = '' } = given;
-    if (days !== undefined) return { kind: 'days', part, seed, days, projects };
-    if (repeat !== undefined) return { kind: 'repeat', part, seed, seeds: repeat };
-    if (searches !== undefined) return { kind: 'searches', part, seed, searches, mistake };
+  const { short = false, seed, part, days, durations, messages, out } = given;
+  if (days !== undefined) {
+    return { kind: 'days', parts: part === undefined ? PARTS : [part], days, seed };
   }
   if (durations !== undefined) return { kind: 'durations', file: durations };
   if (messages !== undefined) return { kind: 'messages', file: messages, out };
@@ -112,18 +96,11 @@ function createCommand(): Command {
       wholeNumber,
     )
     .addOption(new Option('--part <name>', 'part of the simulation').choices(PARTS))
-    .option('--projects <n>', `number of projects (default: ${MAX_PROJECTS})`, projectCount)
-    .option('--mistake <text>', 'search only for mistakes with this text')
     .option('--out <file>', 'write the groups of messages here', fileName);
   const tasks = [
-    new Option('--days <n>', 'simulate this many days of a part').argParser(positiveNumber),
-    new Option('--repeat <n>', 'simulate this many seeds twice, and compare').argParser(
-      positiveInteger,
+    new Option('--days <n>', 'simulate this many days, and plant no mistakes').argParser(
+      positiveNumber,
     ),
-    new Option(
-      '--searches <n>',
-      'search this many times for each planted mistake of a part',
-    ).argParser(positiveInteger),
     new Option('--durations <file>', 'print the limits learned from a CSV file of durations')
       .argParser(fileName)
       .conflicts('seed'),
@@ -160,10 +137,6 @@ function findWrong(given: Given, names: readonly string[]): string | undefined {
   ] as const) {
     if (names.includes(name) && given[option] === undefined) return `${name} needs --${option}`;
   }
-  // The mistakes in statements are planted in the model.
-  if (given.searches !== undefined && given.part === 'server') {
-    return '--searches works only with --part daemon and --part workers';
-  }
   return undefined;
 }
 
@@ -185,10 +158,4 @@ function fileName(text: string): string {
   throw new InvalidArgumentError(
     'It must be a file name: write ./ before one that begins with a dash.',
   );
-}
-
-function projectCount(text: string): number {
-  const number = positiveInteger(text);
-  if (number <= MAX_PROJECTS) return number;
-  throw new InvalidArgumentError(`It must be at most ${MAX_PROJECTS}.`);
 }

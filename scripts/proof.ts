@@ -10,9 +10,7 @@ import { groupFile } from '../proof/messages-file.ts';
 import { limitsOfFile } from '../proof/durations-file.ts';
 import { noticeOf } from '../proof/bug.ts';
 import { type Options, readOptions, type RowsTask, type SimulationTask } from '../proof/options.ts';
-import { rates } from '../proof/simulation/rates.ts';
-import { repeat } from '../proof/simulation/repeat.ts';
-import { search } from '../proof/simulation/search.ts';
+import { playUntil } from '../proof/simulation.ts';
 import { whyUnavailable } from '../proof/row.ts';
 import { environment, resolveFromUser } from '../src/config/environment.ts';
 
@@ -48,25 +46,22 @@ async function printLimits(file: string): Promise<void> {
   }
 }
 
-/** Simulates a part as often as asked. */
-async function simulate(task: SimulationTask): Promise<void> {
-  try {
-    const wrong = await findIn(task);
-    process.exitCode = wrong === 0 ? 0 : 1;
-  } catch (error) {
-    console.error(error instanceof Error ? error.message : String(error));
-    process.exitCode = 1;
+/** Simulates days of each part, and prints what they contained or what was found. */
+async function simulate({ parts, days, seed = randomInt(MAX_DRAWN_SEED) }: SimulationTask) {
+  for (const part of parts) {
+    try {
+      const figures = await playUntil(
+        part,
+        seed,
+        (played) => played.days >= days,
+        (line) => console.log(line),
+      );
+      for (const [figure, value] of figures) say(figure, value);
+    } catch (error) {
+      console.error(error instanceof Error ? error.message : String(error));
+      process.exitCode = 1;
+    }
   }
-}
-
-/** Returns the number of findings: wrong runs, different traces, or mistakes that were not found often enough. */
-async function findIn(task: SimulationTask): Promise<number> {
-  const { part, seed = randomInt(MAX_DRAWN_SEED) } = task;
-  const from = { part, seed, print: (line: string) => console.log(line) };
-  if (task.kind === 'days')
-    return await search({ ...from, days: task.days, projects: task.projects });
-  if (task.kind === 'repeat') return await repeat({ ...from, seeds: task.seeds });
-  return await rates({ ...from, searches: task.searches, mistake: task.mistake });
 }
 
 async function runRows({ rows, short, seed: given }: RowsTask): Promise<void> {

@@ -1,27 +1,27 @@
-/**
- * Simulates runs: `child.ts SOURCE RUN…`. A RUN is a scenario in JSON; one of workers has a `database`: `model`, or the URL
- * of an empty PostgreSQL database. Writes a line of JSON for each run, until one finds something.
- */
+/** Simulates runs: `child.ts SOURCE PART SEED COUNT`. Writes a line of JSON for each, until one finds something. */
 import { takeOverImmediates } from './kernel.ts';
 import { simulate } from './run.ts';
-import type { Scenario } from './scenario.ts';
+import type { Part } from './scenario.ts';
 
-const [source = '', ...runs] = process.argv.slice(2);
+const [source = '', part, first, count] = process.argv.slice(2);
 takeOverImmediates();
-// Expected failures are frequent, and a stack takes longer than most events. A run alone shows that of a bug.
-Error.stackTraceLimit = runs.length > 1 ? 0 : 5;
+// Expected failures are frequent, and a long stack takes longer than most events.
+Error.stackTraceLimit = 3;
 const bugs: string[] = [];
 process.on('uncaughtException', (error) => void bugs.push(`a bug: ${error.stack}`));
-for (const run of runs) {
-  const scenario = JSON.parse(run) as Scenario;
-  const outcome = await simulate({ source, scenario }).catch((e) => { console.error(e); process.exit(1); });
-  const faults = [...bugs, ...outcome.faults];
-  const { user, system } = process.cpuUsage();
-  const trace = faults.length > 0 ? outcome.trace : [];
-  console.error('statements', globalThis.zz);
-  const cpuSeconds = (user + system) / 1e6;
-  const line = JSON.stringify({ ...outcome, scenario, faults, trace, cpuSeconds });
-  await new Promise((resolve) => void process.stdout.write(`${line}\n`, resolve));
-  if (faults.length > 0) break;
+try {
+  for (let seed = Number(first); seed < Number(first) + Number(count); seed += 1) {
+    const outcome = await simulate({ source, scenario: { part: part as Part, seed } });
+    const faults = [...bugs, ...outcome.faults];
+    const { user, system } = process.cpuUsage();
+    const trace = faults.length > 0 ? outcome.trace : [];
+    const cpuSeconds = (user + system) / 1e6;
+    const line = JSON.stringify({ ...outcome, seed, faults, trace, cpuSeconds });
+    await new Promise((resolve) => void process.stdout.write(`${line}\n`, resolve));
+    if (faults.length > 0) break;
+  }
+} catch (error) {
+  console.error(error);
+  process.exit(1);
 }
 process.exit();

@@ -1,6 +1,5 @@
 import type { Project } from './configuration.ts';
 import type { Kernel } from './kernel.ts';
-import type { FaultKind, Scenario } from './scenario.ts';
 
 /** State of a run that all of its parts share, with the faults found so far. */
 export interface Course {
@@ -9,7 +8,6 @@ export interface Course {
   /** Whether several workers share a database. */
   readonly isShared: boolean;
   readonly leaseMs: number;
-  readonly has: (kind: FaultKind) => boolean;
   /** Records a difference, and ends the run. */
   readonly fault: (text: string) => void;
   /** Records an error that should not have been thrown. */
@@ -31,14 +29,9 @@ export interface Course {
   readonly catchUp: () => void;
 }
 
-export interface CourseOptions extends Pick<
-  Course,
-  'kernel' | 'projects' | 'isShared' | 'leaseMs'
-> {
-  readonly scenario: Scenario;
-}
-
-export function createCourse({ scenario, ...facts }: CourseOptions): Course {
+export function createCourse(
+  facts: Pick<Course, 'kernel' | 'projects' | 'isShared' | 'leaseMs'>,
+): Course {
   const { kernel } = facts;
   const faults: string[] = [];
   const acts: Record<string, number> = {};
@@ -56,7 +49,6 @@ export function createCourse({ scenario, ...facts }: CourseOptions): Course {
 
   return {
     ...facts,
-    has: (kind) => scenario.kinds.includes(kind),
     fault,
     bug: (error) =>
       fault(`a bug: ${error instanceof Error ? (error.stack ?? error.message) : String(error)}`),

@@ -56,7 +56,7 @@ export interface EndingsOptions {
 
 export function createEndings(options: EndingsOptions): Endings {
   const { course, backend, oracle, watch, requestRate, databaseClock, wallClocks, start } = options;
-  const { kernel, isShared, isCalm, has, act, later, fault, bug } = course;
+  const { kernel, isShared, isCalm, act, later, fault, bug } = course;
   const usualDeath = SUDDEN_DEATH / course.projects.length / (isShared ? 2 : 1);
 
   async function compare(isOver: boolean, stopped?: string): Promise<void> {
@@ -80,7 +80,7 @@ export function createEndings(options: EndingsOptions): Endings {
     own.machine.kill();
     own.access.kill();
     own.host.life = undefined;
-    if (isShared && has('clock set') && kernel.chance(CLOCK_SET_AT_DEATH)) {
+    if (isShared && kernel.chance(CLOCK_SET_AT_DEATH)) {
       kernel.after(kernel.between(READ * course.leaseMs, course.leaseMs), () =>
         databaseClock.setBack(),
       );
@@ -114,7 +114,7 @@ export function createEndings(options: EndingsOptions): Endings {
     own.pausedAt = kernel.now();
     own.machine.pause();
     own.steadySince &&= Infinity;
-    const isClockSet = has('clock set') && kernel.chance(clockSet);
+    const isClockSet = kernel.chance(clockSet);
     watch.troubled(own.machine.name);
     later(kernel.between(SECOND, kernel.chance(0.2) ? HOUR : 30 * SECOND), () => {
       if (isClockSet && own.machine.isAlive()) wallClocks.set(own);
@@ -135,7 +135,7 @@ export function createEndings(options: EndingsOptions): Endings {
   }
 
   function restartSoon(own: Life, probability = 0.25, withinMs = 5 * SECOND): void {
-    if (!has('stop') || !kernel.chance(probability)) return;
+    if (!kernel.chance(probability)) return;
     kernel.after(kernel.between(0, withinMs), () => {
       if (isCalm() || own.steadySince === undefined || own.machine.isPaused()) return;
       if (own.host.life === own) void stop(own).catch(bug);
@@ -145,13 +145,13 @@ export function createEndings(options: EndingsOptions): Endings {
   return {
     kill,
     dieSometimes: (own, probability = usualDeath) => {
-      if (isCalm() || !has('kill') || !kernel.chance(probability)) return;
+      if (isCalm() || !kernel.chance(probability)) return;
       soon(own, () => void kill(own).catch(bug));
     },
     dieAtRenewalSometimes: (own) => {
       const probability =
         (DEATHS_AT_RENEWAL_AN_HOUR / HOUR) * (course.leaseMs / RENEWALS_PER_LEASE);
-      if (isCalm() || !has('kill') || !has('clock set') || !kernel.chance(probability)) return;
+      if (isCalm() || !kernel.chance(probability)) return;
       soon(own, () => {
         void kill(own, HOUR).catch(bug);
         databaseClock.setBack(kernel.between(20, 40) * MINUTE);
@@ -164,7 +164,7 @@ export function createEndings(options: EndingsOptions): Endings {
     restartSoon,
     pause,
     pauseSometimes: (own, probability, isDetail) => {
-      if (isCalm() || !has('pause') || !kernel.chance(probability)) return;
+      if (isCalm() || !kernel.chance(probability)) return;
       soon(own, () => pause(own, isDetail ? 0.6 : 0.3));
     },
   };

@@ -12,7 +12,7 @@ import { createHosts, type Host } from './hosts.ts';
 import { createKernel } from './kernel.ts';
 import { START } from './machine.ts';
 import { loadSources } from './process.ts';
-import type { Scenario } from './scenario.ts';
+import { HOURS, type Scenario, sizeOf } from './scenario.ts';
 
 /** Time without faults at the end, in which everything that is pending has to end. */
 const CALM_MS = 45 * MINUTE;
@@ -44,17 +44,17 @@ export interface Outcome {
 /** Simulates one daemon with SQLite, or several workers with PostgreSQL. The seed decides everything. */
 export async function simulate(options: RunOptions): Promise<Outcome> {
   const { source, scenario } = options;
-  const { seed } = scenario;
-  const durationMs = scenario.hours * HOUR;
+  const { part, seed } = scenario;
+  const { projects, isQuiet } = sizeOf(seed);
+  const durationMs = HOURS * HOUR;
   // A generator of its own, so that a run without one kind of faults has the others at the same times.
   const pick = randomNumbers(~seed);
   const kernel = createKernel(randomNumbers(seed));
   const sources = await loadSources(source);
-  const hosts = createHosts(scenario.part === 'daemon' ? ['daemon'] : ['a', 'b', 'c']);
+  const hosts = createHosts(part === 'daemon' ? ['daemon'] : ['a', 'b', 'c']);
   const course = createCourse({
-    scenario,
     kernel,
-    projects: ALL_PROJECTS.slice(0, scenario.projects),
+    projects: ALL_PROJECTS.slice(0, projects),
     isShared: hosts.length > 1,
     leaseMs: LEASES_MS[Math.floor(pick() * LEASES_MS.length)] ?? 0,
   });
@@ -69,9 +69,11 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   for (const host of hosts) course.later(kernel.random() * SECOND, () => parts.start(host));
   turnWorld(course, world, durationMs - CALM_MS / 2);
   startDisturbances({ course, pick, hosts, conditions, databaseClock, ...parts });
-  if (course.has('reload')) rollouts.start();
   parts.rhythm.check();
-  if (scenario.kinds.length === 0) parts.calm.begin();
+  if (isQuiet) {
+    course.beginCalm();
+    parts.calm.begin();
+  } else rollouts.start();
   for (let at = 0; at < durationMs - CALM_MS && course.faults().length === 0; at += HOUR) {
     await kernel.runUntil(Math.min(at + HOUR, durationMs - CALM_MS));
   }

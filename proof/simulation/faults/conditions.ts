@@ -22,9 +22,9 @@ export interface Conditions {
 }
 
 export function createConditions(course: Course): Conditions {
-  const { kernel, isShared, has, isCalm } = course;
-  const usualNetwork = has('bad network') ? FAIR : CALM;
-  const usualStore = !has('bad store') ? CALM_STORE : isShared ? USUAL_DATABASE : USUAL_DISK;
+  const { kernel, isShared, isCalm } = course;
+  const usualNetwork = FAIR;
+  const usualStore = isShared ? USUAL_DATABASE : USUAL_DISK;
   let network: Weather = usualNetwork;
   let store: StoreWeather = usualStore;
 

@@ -2,7 +2,6 @@ import type { Course } from '../course.ts';
 import { MINUTE } from '../durations.ts';
 import type { Endings } from '../endings.ts';
 import type { Host } from '../hosts.ts';
-import type { FaultKind } from '../scenario.ts';
 import type { Conditions } from './conditions.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import type { Failovers } from './failovers.ts';
@@ -33,7 +32,7 @@ export function startDisturbances(options: DisturbancesOptions): void {
   const { kernel, isShared, bug } = course;
 
   /** Returns the kind of fault that a random number stands for. */
-  function faultOf(drawn: number): FaultKind {
+  function faultOf(drawn: number) {
     if (drawn < 0.3) return 'kill';
     if (drawn < 0.4) return 'stop';
     if (drawn < 0.6) return 'pause';
@@ -50,7 +49,7 @@ export function startDisturbances(options: DisturbancesOptions): void {
     kernel.after((minutes * MINUTE) / (2 * hosts.length - 1), disturb);
     const own = hosts[Math.floor(place * hosts.length)]?.life;
     const kind = faultOf(drawn);
-    if (own === undefined || own.machine.isPaused() || !course.has(kind)) return;
+    if (own === undefined || own.machine.isPaused()) return;
     if (kind === 'kill') void endings.kill(own).catch(bug);
     else if (kind === 'stop') {
       if (own.steadySince !== undefined) void endings.stop(own).catch(bug);

@@ -178,7 +178,7 @@ export function createFailovers(options: FailoversOptions): Failovers {
         forgetReload = undefined;
         return;
       }
-      if (course.isCalm() || !course.has('failover') || !kernel.chance(LACKS_RELOAD)) return;
+      if (course.isCalm() || !kernel.chance(LACKS_RELOAD)) return;
       if (!mayFollow()) return;
       forgetReload = follow({ meetsCommit: false, precedesCommit: false }).takeOver;
       // The process may die before the end of its reload.
@@ -187,8 +187,7 @@ export function createFailovers(options: FailoversOptions): Failovers {
     failOver: () => {
       if (!mayFollow()) return;
       if (kernel.chance(0.3)) {
-        losesClaim =
-          course.has('kill') && kernel.chance(0.5) ? 'at the next claim' : 'soon after it';
+        losesClaim = kernel.chance(0.5) ? 'at the next claim' : 'soon after it';
         if (losesClaim === 'at the next claim') killAllButOne();
         return;
       }

@@ -57,7 +57,7 @@ export function createOutages(options: OutagesOptions): Outages {
       else fail(own);
     },
     reloading: (own) => {
-      if (course.has('bad store') && !course.isCalm() && kernel.chance(FAILS_AT_RELOAD)) fail(own);
+      if (!course.isCalm() && kernel.chance(FAILS_AT_RELOAD)) fail(own);
     },
     committing: (own) => {
       if (isAboutToBreak) kernel.after(kernel.between(BEFORE_ARRIVAL_MS, 4), () => breakOff(own));

@@ -27,10 +27,7 @@ export interface Partitions {
 
 export function createPartitions(course: Course, world: Pick<World, 'step'>): Partitions {
   const { kernel, isShared, leaseMs } = course;
-  const isReturnPossible =
-    isShared &&
-    course.has('partition') &&
-    MIN_RETURN_LEASES * leaseMs + MIN_RETURN_MS < MIN_LATE_MS;
+  const isReturnPossible = isShared && MIN_RETURN_LEASES * leaseMs + MIN_RETURN_MS < MIN_LATE_MS;
   const ends = new Map<Host, number>();
 
   function cutOff(host: Host, ms: number): void {

@@ -124,11 +124,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
 /** Returns a function that executes a statement, reports its effects, and a fault if its process may not cause them. */
 function watch(
   server: Server,
-  {
-    kernel,
-    clockOffset,
-    fault,
-  }: Pick<PostgresBackendOptions, 'kernel' | 'clockOffset' | 'fault'>,
+  { kernel, clockOffset, fault }: Pick<PostgresBackendOptions, 'kernel' | 'clockOffset' | 'fault'>,
 ) {
   return async (
     process: AccessOptions,

@@ -51,7 +51,10 @@ export interface SenderOptions {
   /** Number of the server that takes the statements: nothing that was sent to an earlier one arrives. */
   readonly reign: () => number;
   /** Executes a statement of the process now. @throws {DatabaseError} */
-  readonly execute: (statement: Statement, values: readonly unknown[]) => Promise<readonly unknown[]>;
+  readonly execute: (
+    statement: Statement,
+    values: readonly unknown[],
+  ) => Promise<readonly unknown[]>;
   /** Creates the error of a lost connection. */
   readonly lost: () => unknown;
   readonly fault: (text: string) => void;

@@ -57,7 +57,9 @@ export async function openServer(source: string): Promise<Server> {
   const [address] = settings.servers;
   if (address === undefined) throw new Error('no server');
   const client = new Client({
-    ...sessionConfig(settings, address, () => createWire((sent) => answer(postgres, sent, time.ms))),
+    ...sessionConfig(settings, address, () =>
+      createWire((sent) => answer(postgres, sent, time.ms)),
+    ),
     // They count real time.
     statement_timeout: 0,
     idle_in_transaction_session_timeout: 0,
@@ -79,6 +81,7 @@ export async function openServer(source: string): Promise<Server> {
   const runAll = async (text: string) => void (await client.query(text));
 
   await runAll('DISCARD ALL');
+  await runAll('SELECT setseed(0)');
   await runAll('DROP SCHEMA IF EXISTS evalwatch CASCADE');
   await migrate({
     query,
@@ -99,18 +102,19 @@ export async function openServer(source: string): Promise<Server> {
   if (clock?.ms !== START) throw new Error(`PostgreSQL has a clock of its own: ${clock?.ms}`);
   const list = async (text: string) =>
     (await query<{ readonly name: string }>({ text })).map(({ name }) => `evalwatch.${name}`);
-  const tables = await list("SELECT tablename AS name FROM pg_tables WHERE schemaname = 'evalwatch'");
+  const tables = await list(
+    "SELECT tablename AS name FROM pg_tables WHERE schemaname = 'evalwatch'",
+  );
   const sequences = await list(
     "SELECT sequencename AS name FROM pg_sequences WHERE schemaname = 'evalwatch'",
   );
 
   return {
     run: (statement, values, nowMs) => {
-      time.ms = nowMs; globalThis.zz = (globalThis.zz ?? 0) + 1;
+      time.ms = nowMs;
       return query(statement, values);
     },
-    projects: () =>
-      query({ text: 'SELECT id, version, owner, removed_at FROM evalwatch.project' }),
+    projects: () => query({ text: 'SELECT id, version, owner, removed_at FROM evalwatch.project' }),
     claimant: async (id) => {
       const text = 'SELECT claimed_by FROM evalwatch.failure WHERE transition_id = $1';
       const [row] = await query<{ readonly claimed_by: string | null }>({ text }, [id]);
@@ -122,10 +126,14 @@ export async function openServer(source: string): Promise<Server> {
     },
     save: () => {
       const rows = tables.map((name) =>
-        query<{ rows: unknown }>({ text: `SELECT coalesce(array_agg(r::text), '{}') AS rows FROM ${name} r` }),
+        query<{ rows: unknown }>({
+          text: `SELECT coalesce(array_agg(r::text), '{}') AS rows FROM ${name} r`,
+        }),
       );
       const places = sequences.map((name) =>
-        query<{ last_value: number; is_called: boolean }>({ text: `SELECT last_value, is_called FROM ${name}` }),
+        query<{ last_value: number; is_called: boolean }>({
+          text: `SELECT last_value, is_called FROM ${name}`,
+        }),
       );
       return async () => {
         await runAll(`TRUNCATE ${tables.join()}`);
@@ -136,7 +144,11 @@ export async function openServer(source: string): Promise<Server> {
         }
         for (const [index, name] of sequences.entries()) {
           const [place] = (await places[index]) ?? [];
-          await query({ text: 'SELECT setval($1, $2, $3)' }, [name, place?.last_value, place?.is_called]);
+          await query({ text: 'SELECT setval($1, $2, $3)' }, [
+            name,
+            place?.last_value,
+            place?.is_called,
+          ]);
         }
       };
     },
@@ -179,5 +191,11 @@ function createWire(answerTo: (sent: Buffer) => Buffer) {
   });
   const ignore = () => wire;
   const connect = () => void process.nextTick(() => wire.emit('connect'));
-  return Object.assign(wire, { connect, setNoDelay: ignore, setKeepAlive: ignore, ref: ignore, unref: ignore }) as never;
+  return Object.assign(wire, {
+    connect,
+    setNoDelay: ignore,
+    setKeepAlive: ignore,
+    ref: ignore,
+    unref: ignore,
+  }) as never;
 }
