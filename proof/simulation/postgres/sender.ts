@@ -1,7 +1,6 @@
 import type { DatabaseOptions, Statement } from '../../../src/store/postgres/database.ts';
 import type { AccessOptions, StoreWeather } from '../backend.ts';
 import type { Kernel } from '../kernel.ts';
-import { kindsOf, type StatementKinds } from './backend.ts';
 
 /** Time limit of statements that begin after the abort, ms, as in src/store/postgres/database.ts. */
 const AFTER_ABORT_TIMEOUT_MS = 1000;
@@ -168,9 +167,9 @@ export function createSender(options: SenderOptions): Sender {
     };
     const accept = (rows: readonly unknown[]) => sendAnswer({ rows: rows as readonly Row[] });
     const arrive = () => {
-      if (reign() !== sentTo) return void answer(backMs, unanswered());
       // It ends before virtual time goes on, so no two statements overlap.
-      void executeNow().then(accept, refuse);
+      if (reign() === sentTo) void executeNow().then(accept, refuse);
+      else answer(backMs, unanswered());
     };
     // A statement on its way arrives even if its sender is dead by then.
     if (isDelivered) kernel.after(outMs, arrive);
@@ -212,4 +211,41 @@ export function createSender(options: SenderOptions): Sender {
     },
     giveUpAll: () => inFlight.forEach((giveUp) => giveUp()),
   };
+}
+
+/** Patterns that classify a statement by its text. */
+const PATTERNS = {
+  /** Commits polls, or settles a failure. */
+  writes: /INSERT INTO evalwatch\.(?:transition|settlement)\b/,
+  commits: /version = (?:\w+\.)?version \+ 1/,
+  /** Changes the configured projects if it returns a number. */
+  configures: /UPDATE evalwatch\.configuration c SET epoch\b/,
+  /** Gives a worker projects. */
+  claims: /RETURNING p\.id, p\.epoch\b/,
+  postponesFailure: /UPDATE evalwatch\.failure f\s+SET tries = \$2/,
+  claimsFailures: /UPDATE evalwatch\.failure f SET claimed_by = \$4\s+FROM due\b/,
+  beginsLease: /INSERT INTO evalwatch\.worker\b/,
+  /** Renews a lease if it returns a row. */
+  renewsLease: /UPDATE evalwatch\.worker SET expires_at\b/,
+  /** Reads the leases of all workers. */
+  readsLeases: /\bAS expires_us\b/,
+  /** Gives projects back. */
+  releases: /SET owner = NULL, .*\s+WHERE owner = \$1 AND id IN\b/,
+  endsLease: /DELETE FROM evalwatch\.worker WHERE worker = \$1$/,
+  grants: /UPDATE evalwatch\.rate\b/,
+};
+
+/** Kinds of a statement; it can have several. */
+type StatementKinds = Readonly<Record<keyof typeof PATTERNS, boolean>>;
+
+const kindsOfTexts = new Map<string, StatementKinds>();
+
+export function kindsOf(text: string): StatementKinds {
+  let kinds = kindsOfTexts.get(text);
+  if (kinds === undefined) {
+    const found = Object.entries(PATTERNS).map(([name, pattern]) => [name, pattern.test(text)]);
+    kinds = Object.fromEntries(found) as StatementKinds;
+    kindsOfTexts.set(text, kinds);
+  }
+  return kinds;
 }

@@ -11,7 +11,7 @@ import type * as UrlRoom from '../../../src/store/postgres/url.ts';
 import { START } from '../machine.ts';
 
 /** A row of `evalwatch.project`. */
-export interface StoredProject {
+interface StoredProject {
   readonly id: string;
   readonly version: number;
   readonly owner: string | null;
@@ -190,7 +190,7 @@ function createWire(answerTo: (sent: Buffer) => Buffer) {
     writev: (pieces, done) => give(Buffer.concat(pieces.map(({ chunk }) => chunk as Buffer)), done),
   });
   const ignore = () => wire;
-  const connect = () => void process.nextTick(() => wire.emit('connect'));
+  const connect = () => process.nextTick(() => wire.emit('connect'));
   return Object.assign(wire, {
     connect,
     setNoDelay: ignore,

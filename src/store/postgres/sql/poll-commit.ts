@@ -58,7 +58,7 @@ counted AS (
  * version by now, it writes nothing and returns no row. The owner is compared because a database that lost commits may give an
  * epoch twice. The last parameter belongs to the durations.
  */
-export function commitStatement(parts: CommitParts): Statement {
+function commitStatement(parts: CommitParts): Statement {
   const { hasNew, hasFailures, hasDurations } = parts;
   const named = [hasNew && '_new', hasFailures && '_failures', hasDurations && '_durations'];
   const name = `commit_poll${named.filter((part) => part !== false).join('')}`;
