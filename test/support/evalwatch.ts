@@ -6,9 +6,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { setTimeout } from 'node:timers/promises';
 import { children } from './children.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
-import { ENTRY } from './entry.ts';
+import { entryOf } from './entry.ts';
+import { SOURCE } from '../../proof/row.ts';
 
 // Runs evalwatch in processes of its own, with a configuration file and a store file.
 
@@ -130,6 +132,12 @@ export interface Daemon extends Lines, AsyncDisposable {
 export interface LaunchOptions {
   readonly program?: string;
   readonly args?: readonly string[];
+  /** Directory of its sources; ignored with `args`. By default those of the checkout. */
+  readonly source?: string | undefined;
+  /** Arguments of Node before the program; ignored with `args`. */
+  readonly nodeArgs?: readonly string[];
+  /** Called with each line on stdout that is not a log line. By default such a line throws. */
+  readonly onGarbled?: (line: string) => void;
   /** Further options of the command. */
   readonly options?: readonly string[];
   /** File descriptor; by default a pipe to this process. */
@@ -143,17 +151,19 @@ export function startDaemon(
   options: LaunchOptions = {},
 ): Daemon {
   const { program = process.execPath, stdout = 'pipe', env = {} } = options;
-  const { args = [ENTRY], options: further = [] } = options;
+  const { source = SOURCE, nodeArgs = [], options: further = [] } = options;
+  const { args = [...nodeArgs, entryOf(source)] } = options;
   const stdio: StdioOptions = ['ignore', stdout, 'pipe'];
   const child = spawn(program, [...args, 'run', '--config', config, ...further], {
     env: { PATH: process.env['PATH'], HOME: process.env['HOME'], ...COMPILE_CACHE, ...env },
     stdio,
   });
-  return watch(child);
+  return watch(child, options.onGarbled);
 }
 
-function watch(child: ChildProcess): Daemon {
-  const log = keepLines(() => String(child.exitCode ?? child.signalCode ?? 'running'));
+function watch(child: ChildProcess, onGarbled: LaunchOptions['onGarbled']): Daemon {
+  const stateOf = () => String(child.exitCode ?? child.signalCode ?? 'running');
+  const log = keepLines(stateOf, onGarbled);
   if (child.stdout !== null) createInterface(child.stdout).on('line', log.add);
   const ended = endOf(child);
 
@@ -173,7 +183,10 @@ function watch(child: ChildProcess): Daemon {
 }
 
 /** Collects the lines of a daemon. `stateOf` describes the daemon in the error about a missing line. */
-export function keepLines(stateOf: () => string): {
+export function keepLines(
+  stateOf: () => string,
+  onGarbled?: (line: string) => void,
+): {
   readonly add: (line: string) => void;
   readonly kept: Lines;
 } {
@@ -199,7 +212,12 @@ export function keepLines(stateOf: () => string): {
   return {
     add: (written) => {
       texts.push(written);
-      lines.push(JSON.parse(written) as LogLine);
+      try {
+        lines.push(JSON.parse(written) as LogLine);
+      } catch (error) {
+        if (onGarbled === undefined) throw error;
+        onGarbled(written);
+      }
       added.emit('line');
     },
     kept: {
@@ -210,6 +228,19 @@ export function keepLines(stateOf: () => string): {
       url: async () => (await line('daemon.started'))['url'] as string,
     },
   };
+}
+
+/** Resolves to whether the condition became true in time on a busy machine. */
+export async function until(
+  condition: () => boolean | Promise<boolean>,
+  everyMs = 20,
+): Promise<boolean> {
+  const deadline = Date.now() + PATIENCE.timeout;
+  while (!(await condition())) {
+    if (Date.now() > deadline) return false;
+    await setTimeout(everyMs);
+  }
+  return true;
 }
 
 async function endOf(child: ChildProcess): Promise<Ended> {
@@ -234,8 +265,9 @@ export interface Finished extends Ended {
 export async function evalwatch(
   { config }: Pick<Workspace, 'config'>,
   args: readonly string[],
+  source = SOURCE,
 ): Promise<Finished> {
-  const child = spawn(process.execPath, [ENTRY, ...args, '--config', config], {
+  const child = spawn(process.execPath, [entryOf(source), ...args, '--config', config], {
     env: { PATH: process.env['PATH'], ...COMPILE_CACHE },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
@@ -261,10 +293,8 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-export function sleep(ms: number): Promise<void> {
-  return new Promise((resolve) => {
-    setTimeout(resolve, ms);
-  });
+export async function sleep(ms: number): Promise<void> {
+  await setTimeout(ms);
 }
 
 /** Returns the result and the time until it resolved, ms. */
