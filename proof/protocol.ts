@@ -1,88 +1,197 @@
-import { readFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { limitConcurrency } from '../src/concurrency/limit-concurrency.ts';
-import { BOUNDS, type Bounds, MISTAKES, type Mistake, STATEMENTS } from './protocol/bounds.ts';
-import { findSpin, type Search, type SearchOptions } from './protocol/spin.ts';
-import { type Row, SOURCE } from './row.ts';
+import { debianTool } from '../test/support/debian-tool.ts';
+import { temporaryDirectory } from '../test/support/temporary.ts';
+import { type Figures, required, type Row } from './row.ts';
 
 const MODEL = fileURLToPath(new URL('protocol/protocol.pml', import.meta.url));
+
+/** Numbers of workers, projects and changes, and of each fault in one run; 0 if it is not named. */
+const BOUNDS = {
+  commits: { W: 2, P: 1, CHANGES: 3, CRASHES: 1, LOSSES: 1, LOST: 1 },
+  twoProjects: { W: 2, P: 2, CHANGES: 1, CRASHES: 1, LOST: 1 },
+  otherAnswers: { W: 2, P: 2, CHANGES: 1, UNANSWERED: 1 },
+  failureCrash: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, CRASHES: 1 },
+  failureLoss: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, LOSSES: 1 },
+  standby: { W: 2, P: 1, CHANGES: 3, LOST: 1, REVERTS: 1 },
+  threeWorkers: { W: 3, P: 1, CHANGES: 1, CRASHES: 2, LOST: 1 },
+  largeTwoProjects: { W: 2, P: 2, CHANGES: 1, CRASHES: 1, LOSSES: 1 },
+  largeFailure: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, CRASHES: 1, LOSSES: 1, LOST: 1 },
+  latePostpone: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, UNANSWERED: 1, LATE_POSTPONE: 1 },
+  largeStandby: { W: 2, P: 1, CHANGES: 3, LOSSES: 1, LOST: 1, REVERTS: 1 },
+} satisfies Readonly<Record<string, Defines>>;
+type Bound = keyof typeof BOUNDS;
+
+/** Bounds of the short form. */
+const SHORT: readonly Bound[] = ['twoProjects', 'failureCrash', 'standby'];
+/** Bounds in which the search for runs that never end, which doubles the states, would take too long. */
+const MAY_RUN_ON: ReadonlySet<string> = new Set<Bound>([
+  'largeTwoProjects',
+  'largeFailure',
+  'latePostpone',
+  'largeStandby',
+]);
+
+/** Mistakes that the model makes if the name is defined, each with a part of the assertion that a run has to break. */
+const MISTAKES: readonly (readonly [name: string, within: Bound, notice: string, what: string])[] =
+  [
+    ['NO_EPOCH', 'commits', 'Epoch', 'a commit is not held to its epoch'],
+    ['NO_VERSION', 'standby', 'stored[p]!=(seen&1)', 'a commit is not held to its version'],
+    ['CLAIM_KEEPS_EPOCH', 'commits', 'untold', 'a claim keeps the epoch'],
+    ['RESOLVE_KEEPS_EPOCH', 'commits', 'untold', 'a lost commit is repeated under its epoch'],
+    [
+      'RESOLVE_KEEPS_REVERTED',
+      'standby',
+      'newest[lateProject]<lateSeen',
+      'a lost commit keeps its epoch after a standby without the last commit',
+    ],
+    ['LOST_IS_FAILURE', 'commits', 'untold', 'a commit with a lost answer counts as failed'],
+    ['LOST_IS_SUCCESS', 'commits', 'untold', 'a commit with a lost answer counts as made'],
+    ['EMIT_FIRST', 'commits', 'untold', 'a transition is emitted before its commit'],
+    [
+      'STALE_CACHE',
+      'commits',
+      'stored[p]==(world[p]&1)',
+      'the memory of a listing outlives the ownership',
+    ],
+    ['ORPHANS_STAY', 'twoProjects', '!(dead[owner[p]])', 'a project of a dead worker is not free'],
+    [
+      'NO_STRAYS',
+      'otherAnswers',
+      'own[((owner[p]*2)+p)]',
+      'a project that only the database knows as owned is not given back',
+    ],
+    ['OWN_CLOCK', 'failureLoss', 'report[0]==p', 'a worker counts its lease from the answer'],
+    ['SETTLE_FIRST', 'failureCrash', 'lines[p]>0', 'a failure is settled before its line'],
+    ['SETTLE_AGAIN', 'failureCrash', 'settlements[p]==1', 'a settled failure is settled again'],
+    ['CLAIM_UNMARKED', 'failureCrash', 'report[0]==p', 'a failure is handed out without a claim'],
+    ['NO_LEASE_CHECK', 'failureLoss', 'report[0]==p', 'a failure is reported after the lease'],
+    ['POSTPONE_OF_OTHERS', 'failureLoss', 'report[0]==p', 'a failure of another is postponed'],
+  ];
+
 /** Searches at the same time. */
 const PARALLEL = 2;
 const MAX_MEMORY_MB = 9000;
+/** Maximum steps of a run. A longer one makes the search incomplete. */
+const MAX_DEPTH = 200_000;
 
-type Run = (options: Omit<SearchOptions, 'model' | 'memoryMb'>) => Promise<Search>;
+/** Values of names that the model reads. */
+type Defines = Readonly<Record<string, number>>;
+type Search = (defines: Defines, isThorough: boolean, mustEnd?: boolean) => Promise<Found>;
 
 /** Searches every state of the model of the protocol between workers with SPIN (docs/protocol.md). */
 export const protocol: Row = {
   name: 'protocol',
-  bug: {
-    what: 'a statement is changed, and the model is not',
-    part: 'statements',
-    file: 'store/postgres/sql/poll-commit.ts',
-    replace: [
-      ['AND epoch = $2 AND version = $3 AND owner = $15', 'AND epoch = $2 AND owner = $15'],
-    ],
-    notice: /poll-commit\.ts has no longer/,
-  },
-  run: async ({ short, print, source = SOURCE, part }) => {
-    await compareStatements(source);
-    if (part === 'statements') return [];
-    const spin = findSpin();
+  run: async ({ short, print }) => {
+    const spin = required('spin', debianTool('spin', 'spin'));
+    const gcc = required('gcc', debianTool('build-essential', 'gcc'));
     const take = limitConcurrency(PARALLEL);
-    const run: Run = (options) =>
-      take(() => spin({ ...options, model: MODEL, memoryMb: MAX_MEMORY_MB }));
-    const bounds = BOUNDS.filter((each) => !short || each.isShort);
-    const searched = await Promise.all([
-      ...bounds.map((each) => verify(each, short, run, print)),
-      ...(short ? [] : MISTAKES.map((each) => find(each, run))),
+    const search: Search = (...args) => take(() => searchWith(spin, gcc, ...args));
+    const bounds = short ? SHORT : (Object.keys(BOUNDS) as Bound[]);
+    return await Promise.all<Figures[number]>([
+      ...bounds.map(async (name) => {
+        const found = await verify(name, short, search);
+        print(`${name}: ${found}`);
+        return [name, found] as const;
+      }),
+      ...MISTAKES.map(async (mistake) => {
+        return [`mistake: ${mistake[3]}`, await find(mistake, search)] as const;
+      }),
     ]);
-    return searched;
   },
 };
 
-/** Compares the statements that the model represents with the sources. @throws if one has changed */
-async function compareStatements(source: string): Promise<void> {
-  for (const [file, text] of STATEMENTS) {
-    if (!(await readFile(`${source}/${file}`, 'utf8')).includes(text)) {
-      throw new Error(`${file} has no longer "${text}": change proof/protocol/protocol.pml too`);
-    }
-  }
-}
-
 /** Searches every state within these bounds. @throws if a run breaks an assertion, or the search is not complete */
-async function verify(
-  { what, defines, mustEnd }: Bounds,
-  short: boolean,
-  run: Run,
-  print: (line: string) => void,
-): Promise<readonly [string, string]> {
-  const found = await run({
-    defines,
-    optimisation: short ? '-O0' : '-O2',
-    ...(!short && mustEnd && { mustEnd }),
-  });
-  const { error, isComplete, isJudged } = found;
+async function verify(name: Bound, short: boolean, search: Search): Promise<string> {
+  const mustEnd = !short && !MAY_RUN_ON.has(name);
+  const found = await search(BOUNDS[name], !short, mustEnd);
+  const { error, isComplete, isJudged, states, depth } = found;
   if (error !== undefined) {
-    throw new Error(`${what}: after ${error.steps} steps ${error.text}`);
+    throw new Error(
+      `${name}: after ${error.steps} steps ${error.text}; to see it: ${found.byHand}`,
+    );
   }
-  if (!isComplete) throw new Error(`${what}: not every state was visited`);
-  if (!isJudged) throw new Error(`${what}: no run was judged at its end`);
-  print(`${what}: ${found.states} states`);
-  const ends = !short && mustEnd ? ', every run ends' : '';
-  return [
-    what,
-    `${found.states} states, ${found.depth} steps at most, 0 errors${ends}; ${found.seconds.toFixed(1)} s, ${Math.round(found.memoryMb)} MB`,
-  ];
+  if (!isComplete) throw new Error(`${name}: not every state was visited`);
+  if (!isJudged) throw new Error(`${name}: no run was judged at its end`);
+  return `${states} states, ${depth} steps at most, 0 errors${mustEnd ? ', every run ends' : ''}`;
 }
 
-/** Searches a model with a mistake. @throws if no run breaks the expected assertion */
+/** Searches the model with a mistake. @throws if no run breaks the expected assertion */
 async function find(
-  { what, name, bounds, notice }: Mistake,
-  run: Run,
-): Promise<readonly [string, string]> {
-  const defines = { ...bounds.defines, [name]: undefined };
-  const { error, states } = await run({ defines, optimisation: '-O0' });
+  [name, within, notice, what]: (typeof MISTAKES)[number],
+  search: Search,
+): Promise<string> {
+  const { error, states } = await search({ ...BOUNDS[within], [name]: 1 }, false);
   if (error === undefined) throw new Error(`not noticed: ${what} (${name})`);
   if (!error.text.includes(notice)) throw new Error(`${what} (${name}): noticed ${error.text}`);
-  return [`mistake: ${what}`, `found after ${states} states: ${notice}, ${error.steps} steps`];
+  return `found after ${states} states: ${notice}, ${error.steps} steps`;
+}
+
+interface Found {
+  readonly states: number;
+  /** Steps of the longest run. */
+  readonly depth: number;
+  /** The assertion that a run breaks, and the number of steps of that run. */
+  readonly error: { readonly text: string; readonly steps: number } | undefined;
+  /** Whether every state was visited: no limit was reached, and no error ended the search. */
+  readonly isComplete: boolean;
+  /** Whether the process that judges the end of a run was executed to its last assertion. */
+  readonly isJudged: boolean;
+  /** Commands that print the run that breaks an assertion. */
+  readonly byHand: string;
+}
+
+/**
+ * Searches every state of the model with these names.
+ * @param isThorough whether gcc optimises and states are compressed, which a short search is not worth
+ * @param mustEnd whether to search for runs that never end, too
+ */
+async function searchWith(
+  spin: string,
+  gcc: string,
+  defines: Defines,
+  isThorough: boolean,
+  mustEnd = false,
+): Promise<Found> {
+  await using directory = await temporaryDirectory();
+  const run = (program: string, args: readonly string[]) =>
+    promisify(execFile)(program, [...args], {
+      cwd: directory.path,
+      maxBuffer: 64 * 1024 * 1024,
+    });
+  const names = Object.entries(defines).map(([name, value]) => `-D${name}=${value}`);
+  await run(spin, ['-a', ...names, MODEL]);
+  const kind = mustEnd ? '-DNP' : '-DSAFETY';
+  const limits = ['-DVECTORSZ=2048', `-DMEMLIM=${MAX_MEMORY_MB}`];
+  const effort = isThorough ? ['-O2', '-DCOLLAPSE'] : ['-O0'];
+  await run(gcc, ['-w', ...effort, kind, ...limits, '-o', 'pan', 'pan.c']);
+  // -E: processes that wait for ever are no error. The process that judges the end of a run checks them.
+  const args = ['-E', `-m${MAX_DEPTH}`, '-w22', ...(mustEnd ? ['-l'] : [])];
+  const { stdout } = await run(`${directory.path}/pan`, args);
+  const model = `${names.join(' ')} proof/protocol/protocol.pml`;
+  const byHand = `spin -a ${model} && gcc ${kind} ${limits.join(' ')} -o pan pan.c && ./pan ${args.join(' ')}; spin -t -p ${model}`;
+  return { ...read(stdout), byHand };
+}
+
+/** Reads the report of the program that SPIN generates. */
+function read(report: string): Omit<Found, 'byHand'> {
+  const number = (pattern: RegExp) => Number(pattern.exec(report)?.[1] ?? Number.NaN);
+  const broken = /^pan:\d+: (?<text>.+) \(at depth (?<steps>\d+)\)$/m.exec(report)?.groups;
+  const error = broken && { text: broken['text'] ?? '', steps: Number(broken['steps']) };
+  const isLimited = /search depth too small|reached -DMEMLIM|out of memory|not completed/.test(
+    report,
+  );
+  return {
+    states: number(/^\s*(\d+) states, stored/m),
+    depth: number(/depth reached (\d+)/),
+    error,
+    isComplete:
+      !isLimited &&
+      /^Full statespace search for:/m.test(report) &&
+      /, errors: 0$/m.test(report) &&
+      error === undefined,
+    isJudged: /^unreached in proctype Judge\n\s*\(0 of \d+ states\)/m.test(report),
+  };
 }
