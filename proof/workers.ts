@@ -1,248 +1,256 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { postgresPrograms } from '../test/support/postgres-server.ts';
+import { systemClock } from '../src/app/clock.ts';
+import { openPostgresReader } from '../src/store/postgres/postgres-reader.ts';
+import { until } from '../test/support/evalwatch.ts';
+import { promote, startPostgres, startStandby } from '../test/support/postgres.ts';
+import { postgresPrograms, type PostgresServer } from '../test/support/postgres-server.ts';
+import { copyWithBug } from './bug.ts';
 import { type Figures, required, type Row, type RowOptions } from './row.ts';
-import {
-  checkTicks,
-  crashDatabase,
-  killOne,
-  type Place,
-  restartAll,
-  stopAt,
-} from './workers/acts.ts';
-import { settle } from './workers/crew.ts';
-import { failOverAgain } from './workers/failovers.ts';
-import { BOUNDS, describe, most, over, repeat, sum } from './workers/figures.ts';
-import { copyOfNextVersion } from './workers/next-version.ts';
-import { measureRate } from './workers/rate.ts';
-import { createScene, type Scene } from './workers/scene.ts';
+import { createScene, type Member, type Scene } from './soak/scene.ts';
 
 interface Size {
   readonly workers: number;
   readonly projects: number;
   /** Seconds between two polls: longer than a project has no owner when a worker leaves in an orderly way. */
   readonly every: number;
-  readonly lease: string;
-  readonly kills: number;
-  readonly places: readonly Place[];
-  /** Number of rounds; in each, a worker stops at each place. */
-  readonly stops: number;
-  readonly stoppedMs: number;
-  /** Restarts of all workers, to the next version and back in turns. */
-  readonly restarts: number;
-  readonly crashes: number;
-  readonly awayMs: number;
+  /** Times that all workers are replaced by those of the next version, and by those of this version again. */
+  readonly upgrades: number;
   readonly failovers: number;
-  readonly rateSeconds: number;
-  /** Whether times are checked: a busy machine can be late. */
-  readonly isTimed: boolean;
 }
 
-const COMMITTING: readonly Place[] = ['between diff and commit', 'mid-statement'];
-const PLACES: readonly Place[] = [...COMMITTING, 'polling', 'between line and settlement'];
+const LONG: Size = { workers: 4, projects: 40, every: 5, upgrades: 4, failovers: 6 };
+const SHORT: Size = { workers: 3, projects: 12, every: 2, upgrades: 1, failovers: 1 };
+const LEASE_MS = 10_000;
+/** Maximum time from the end of the primary until each project is polled again, ms. */
+const MAX_FAILOVER_MS = 30_000;
 
-const LONG: Size = {
-  workers: 5,
-  places: PLACES,
-  projects: 20,
-  every: 5,
-  lease: '10s',
-  kills: 100,
-  stops: 10,
-  stoppedMs: 60_000,
-  restarts: 4,
-  crashes: 3,
-  awayMs: 15_000,
-  failovers: 10,
-  rateSeconds: 120,
-  isTimed: true,
-};
-/** No failovers and no rate: other tests cover them without whole daemons. */
-const SHORT: Size = {
-  workers: 3,
-  places: ['between diff and commit', 'between line and settlement'],
-  projects: 6,
-  every: 3,
-  lease: '5s',
-  kills: 1,
-  stops: 1,
-  stoppedMs: 7000,
-  restarts: 1,
-  crashes: 1,
-  awayMs: 3000,
-  failovers: 0,
-  rateSeconds: 0,
-  isTimed: false,
-};
-const ONLY_STOPS: Size = { ...SHORT, workers: 5, projects: 8, kills: 0, restarts: 0, crashes: 0 };
 /**
- * Sizes by part: enough to notice that a stopped worker repeats what others have done by now; and the restarts, which `npm
- * test` runs.
+ * Several workers on one PostgreSQL and its standby: their statements at the same time, upgrades to a version with another
+ * migration and back, and failovers.
  */
-const FEW: Readonly<Record<string, Size>> = {
-  commits: { ...ONLY_STOPS, workers: 4, places: [...COMMITTING, 'polling'], stops: 2 },
-  settlements: { ...ONLY_STOPS, workers: 2, projects: 4, places: ['between line and settlement'] },
-  // No kill or stop has to end a lease here, and a busy machine must not lose it.
-  restarts: { ...SHORT, workers: 2, every: 2, lease: '20s', kills: 0, stops: 0, crashes: 0 },
-};
-
-/** Several workers on one PostgreSQL: killed, stopped, restarted, and without their database for a while. */
 export const workers: Row = {
   name: 'workers',
   bug: [
     {
-      what: 'a commit is not held to the ownership that it was made under',
-      part: 'commits',
-      file: 'store/postgres/sql/poll-commit.ts',
-      replace: [
-        [
-          'WHERE id = $1 AND epoch = $2 AND version = $3 AND owner = $15\n  RETURNING project_key',
-          'WHERE id = $1 AND ($2::bigint, $3::bigint, $15::text) IS NOT NULL\n  RETURNING project_key',
-        ],
-      ],
-      notice: /no chain|told twice|recorded/,
+      what: 'two workers claim the same failure at the same time',
+      file: 'store/postgres/sql/failures.ts',
+      replace: [['    FOR UPDATE SKIP LOCKED) taken', '    ) taken']],
+      notice: /2 lines of/,
     },
     {
-      what: 'a failure is counted again when its line is repeated',
-      part: 'settlements',
-      file: 'store/postgres/sql/error-totals.ts',
-      replace: [
-        ['FROM settled s LEFT JOIN', 'FROM evalwatch.failure s LEFT JOIN'],
-        [') own ON true\n', ') own ON true WHERE s.transition_id = $1\n'],
-      ],
-      notice: /counted, \d+ settled/,
+      what: 'a worker rejects a newer schema that is compatible',
+      file: 'store/postgres/sql/migrate.ts',
+      replace: [['schema.compatible_from > SCHEMA_VERSION', 'schema.version > SCHEMA_VERSION']],
+      notice: /run the newer evalwatch that wrote it/,
+    },
+    {
+      what: 'a worker tries only the first server',
+      file: 'store/postgres/servers.ts',
+      replace: [['[...servers.keys().drop(current), ...servers.keys().take(current)]', '[0]']],
+      notice: /projects are not polled/,
     },
   ],
-  run: async ({ short, source, part = '', ...options }) => {
+  run: async ({ short, ...options }) => {
     required('PostgreSQL', postgresPrograms());
-    const size = FEW[part] ?? (short ? SHORT : LONG);
-    const [disturbed, others] = await Promise.all([
-      disturb(size, { ...options, source }),
-      (async () => [
-        ...(size.rateSeconds === 0 ? [] : await measureRate(size.rateSeconds, options.seed)),
-        ...(size.failovers === 0 ? [] : await failOverAgain(size, options)),
-      ])(),
-    ]);
-    return [...disturbed, ...others];
+    return await run(short ? SHORT : LONG, !short, options);
   },
 };
 
-/** Only the restarts: the simulation kills and stops workers and takes their database away, in virtual time. */
-export const workersRestarted: Row = {
-  ...workers,
-  run: (options) => workers.run({ ...options, part: 'restarts' }),
-};
-
-async function disturb(
+async function run(
   size: Size,
-  { seed, print, source }: Pick<RowOptions, 'seed' | 'print'> & { source: string | undefined },
+  isTimed: boolean,
+  { seed, print, source }: Omit<RowOptions, 'short'>,
 ): Promise<Figures> {
+  const { projects, every } = size;
+  await using servers = await startServers();
   await using scene = await createScene({
     seed,
+    projects,
+    promptsPerProject: 20,
+    pace: 1,
     source,
-    projects: size.projects,
-    every: size.every,
-    lease: size.lease,
-    // Without reruns, a failure that is settled late still has its error_info.
-    reruns: size !== FEW['settlements'],
+    change: {
+      schedule: `*/${every} * * * * *`,
+      service: { timeout: '10s' },
+      store: { postgres_url_file: 'url', lease: `${LEASE_MS / 1000}s` },
+    },
+    openReader: () => openPostgresReader({ clock: systemClock, url: servers.url }),
   });
-  const { crew, projects } = scene;
-  await Promise.all(Array.from({ length: size.workers }, () => crew.join()));
-  await settle(crew, projects);
+  await writeFile(join(scene.place.directory, 'url'), servers.url);
+  await using next = await copyOfNextVersion();
+  scene.live();
+  await Promise.all(Array.from({ length: size.workers }, () => joinIn(scene, source)));
+  await settle(scene);
   print(`${size.workers} workers share ${projects} projects`);
 
-  const kills = await repeat(size.kills, (n) => killOne(scene, n));
-  print(`${kills.length} kills`);
-  await using next = await copyOfNextVersion();
-  const restarts = await repeat(size.restarts, (n) =>
-    restart(scene, n % 2 === 0 ? next.source : source),
-  );
-  if (restarts.length > 0 && (await scene.servers.schemaVersion()) !== next.schemaVersion) {
-    throw new Error('the next version has not migrated');
+  const found: string[] = [];
+  let ticks = 0;
+  for (let n = 0; n < size.upgrades; n += 1) {
+    for (const version of [next.source, source]) {
+      const from = Date.now();
+      await replaceAll(scene, version);
+      await setTimeout(every * 1000);
+      const checked = checkTicks(scene, every * 1000, from, Date.now());
+      ticks += checked.ticks;
+      found.push(...checked.doubled, ...(isTimed ? checked.missed : []));
+    }
+    if ((await servers.schemaVersion()) !== next.schemaVersion) {
+      throw new Error('the next version has not migrated');
+    }
   }
-  print(`${restarts.length} restarts`);
-  const stops = await repeat(size.stops, async (n) => {
-    const stopped = size.places.map(
-      (place, index) => [pick(crew.members, n + index), place] as const,
-    );
-    return await stopAt(scene, stopped, size.stoppedMs);
-  });
-  print(`${stops.length} rounds of stops`);
-  const crashes = await repeat(size.crashes, (n) => crashDatabase(scene, n, size.awayMs));
-  print(`${crashes.length} crashes of the database`);
+  print(`${size.upgrades} upgrades, each to the next version and back`);
 
-  const { differences, ...judged } = await scene.judge();
-  const late = [
-    ...kills.flatMap(({ owned, polled }) => [
-      ...over('owned again after a kill', owned, BOUNDS.ownedMs),
-      ...over('polled again after a kill', polled, BOUNDS.polledMs),
-      ...over('polled once it was owned', polled - owned, BOUNDS.atOnceMs),
-    ]),
-    ...crashes.flatMap(({ polled }) =>
-      over('polled again after a crash', polled, BOUNDS.afterCrashMs),
-    ),
-    ...restarts.flatMap(({ missed }) => missed.map((tick) => `never polled: ${tick}`)),
-  ];
-  const found = [
-    ...differences,
-    ...restarts.flatMap(({ doubled }) => doubled.map((tick) => `polled twice: ${tick}`)),
-    ...(size.isTimed ? late : []),
-  ];
-  const refused = sum(stops.flat().map((stop) => stop.refused));
-  // A held commit arrives under an ownership that has ended.
-  const committed = stops
-    .flat()
-    .filter((stop) => COMMITTING.includes(stop.place) && stop.refused === 0);
-  if (source === undefined) {
-    found.push(...committed.map(({ place }) => `nothing was refused to a worker stopped ${place}`));
+  const polledAfter: number[] = [];
+  for (let n = 0; n < size.failovers; n += 1) {
+    const isOver = scene.trouble();
+    const at = Date.now();
+    await servers.failOver();
+    const from = Date.now();
+    if (!(await until(async () => (await servers.notPolledSince(from)) === 0, 100))) {
+      throw new Error('some projects are not polled after a failover');
+    }
+    polledAfter.push(Date.now() - at);
+    await settle(scene);
+    await servers.rebuild();
+    isOver();
   }
-  if (found.length > 0) {
-    throw new Error(describe(found));
-  }
+  const longest = Math.max(...polledAfter);
+  print(`${size.failovers} failovers`);
+  if (isTimed && longest > MAX_FAILOVER_MS) found.push(`polled again after ${longest} ms only`);
+
+  scene.found.push(...found);
+  const { listings, transitions, failures } = await scene.judge();
   return [
-    [
-      'kills',
-      `${kills.length}: owned again after ${most(kills.map(({ owned }) => owned))} ms (bound ${BOUNDS.ownedMs}), polled again after ${most(kills.map(({ polled }) => polled))} ms (bound ${BOUNDS.polledMs}), at most`,
-    ],
-    [
-      'stops',
-      `${stops.flat().length} of ${size.stoppedMs / 1000} s: ${size.places.map((place) => `${stops.flat().filter((stop) => stop.place === place).length} ${place}`).join(', ')}; ${refused} commits refused`,
-    ],
-    [
-      'rolling restarts, to a version with one more migration and back in turns',
-      `${restarts.length}: ${sum(restarts.map(({ ticks }) => ticks))} ticks, 0 polled twice, ${sum(restarts.map(({ missed }) => missed.length))} missed`,
-    ],
-    [
-      'crashes of the database',
-      `${crashes.length}: polled again ${most(crashes.map(({ polled }) => polled))} ms after its return, at most (bound ${BOUNDS.afterCrashMs}); ${sum(crashes.map(({ commitFailures }) => commitFailures))} failed commits counted`,
-    ],
-    [
-      'transitions',
-      `${judged.transitions}, 0 lost, 0 doubled; ${judged.untold} of killed workers without a line`,
-    ],
-    [
-      'moves to FAILED',
-      `${judged.failures}, each with a line, ${judged.repeated} of them once more under the same transition_id`,
-    ],
-    ['store series', 'of each project from one worker'],
+    ['listings served whole', String(listings)],
+    ['transitions, failures', `${transitions.length}, ${failures.length}`],
+    ['upgrades', `${size.upgrades} and back, ${ticks} ticks, none polled twice`],
+    ['failovers', `${size.failovers}, polled again after ${longest} ms at most`],
   ];
 }
 
-interface Restart {
-  readonly ticks: number;
-  readonly doubled: readonly string[];
-  readonly missed: readonly string[];
+/** Starts a worker, again if it did not reach the database in time, and waits until it is up. */
+async function joinIn(scene: Scene, source: string | undefined): Promise<void> {
+  for (;;) {
+    const { daemon } = scene.start({ source });
+    const isUp = await Promise.race([daemon.url().then(Boolean, () => false), daemon.ended]);
+    if (isUp === true) return;
+    const { stderr } = await daemon.ended;
+    if (!stderr.includes('cannot be reached')) throw new Error(`a worker ended: ${stderr}`);
+  }
 }
 
-/** Replaces every worker by one from `source`, and checks each tick meanwhile. */
-async function restart(scene: Scene, source: string | undefined): Promise<Restart> {
-  const from = Date.now();
-  await restartAll(scene, source);
-  await setTimeout(scene.intervalMs);
-  return checkTicks(scene, from, Date.now());
+/** Replaces every worker in turn by one with these sources. */
+async function replaceAll(scene: Scene, source: string | undefined): Promise<void> {
+  for (const member of Array.from(scene.members)) {
+    await joinIn(scene, source);
+    await scene.end(member, 'SIGTERM');
+    await settle(scene);
+  }
 }
 
-function pick<Item>(items: readonly Item[], n: number): Item {
-  const item = items[n % items.length];
-  if (item === undefined) throw new Error('nobody is there');
-  return item;
+/** Waits until the workers own every project, and each of them its share or less. */
+async function settle({ members, projects }: Scene): Promise<void> {
+  const owned = () => [...members].map(ownedBy);
+  const isSettled = () => {
+    const share = Math.ceil(projects.length / members.size);
+    const sum = owned().reduce((total, count) => total + count, 0);
+    return sum === projects.length && owned().every((count) => count <= share);
+  };
+  if (await until(isSettled)) return;
+  throw new Error(`${projects.length} projects, and owned are ${owned().join(', ')}`);
+}
+
+/** Returns the number of projects that a worker owns, from its log. */
+function ownedBy({ daemon }: Member): number {
+  const line = daemon.lines.findLast(({ event }) => event.startsWith('worker.'));
+  return Number(line?.['owned'] ?? 0);
+}
+
+/** Checks each whole interval between these two times, epoch ms: each listing is requested once in it. */
+function checkTicks({ journal }: Scene, intervalMs: number, from: number, to: number) {
+  const first = Math.ceil(from / intervalMs);
+  const last = Math.floor(to / intervalMs) - 1;
+  const doubled: string[] = [];
+  const missed: string[] = [];
+  const listings = Map.groupBy(journal, ({ kind, project }) => `${kind}s of ${project}`);
+  for (const [listing, entries] of listings) {
+    const ticks = Map.groupBy(entries, ({ producedAt }) => Math.floor(producedAt / intervalMs));
+    for (let tick = first; tick <= last; tick += 1) {
+      const times = (ticks.get(tick) ?? []).map((entry) =>
+        new Date(entry.producedAt).toISOString(),
+      );
+      if (times.length > 1) doubled.push(`polled twice: ${listing} at ${times.join(' and ')}`);
+      const at = new Date(tick * intervalMs).toISOString();
+      if (times.length === 0) missed.push(`never polled: ${listing} at ${at}`);
+    }
+  }
+  return { ticks: listings.size * Math.max(0, last - first + 1), doubled, missed };
+}
+
+/** Starts a primary and its synchronous standby. */
+async function startServers() {
+  await using opened = new AsyncDisposableStack();
+  const running = new Set<PostgresServer>();
+  opened.defer(async () => {
+    await Promise.all([...running].map((server) => server[Symbol.asyncDispose]()));
+  });
+  let primary = await startPostgres({ fsync: true });
+  running.add(primary);
+  const { name, url } = await primary.createDatabase();
+  let standby = await startStandby(primary);
+  running.add(standby);
+  const hosts = [primary, standby].map(({ port }) => `127.0.0.1:${port}`).join(',');
+  const held = opened.move();
+  const read = async (text: string, ...values: readonly unknown[]) => {
+    const [row] = await primary.query(name, text, values);
+    return Number(row?.['value']);
+  };
+  return {
+    /** Address of the database, with both servers. */
+    url: url.replace(`127.0.0.1:${primary.port}`, hosts),
+    schemaVersion: () => read('SELECT version AS value FROM evalwatch.schema_version'),
+    /** Counts projects whose last stored poll began before this time, epoch ms. */
+    notPolledSince: (at: number) =>
+      read(
+        'SELECT count(*) AS value FROM evalwatch.project WHERE coalesce(last_poll_at, 0) < $1',
+        at,
+      ),
+    /** Kills the primary and promotes its standby. */
+    failOver: async () => {
+      await primary.kill();
+      await promote(standby);
+      [primary, standby] = [standby, primary];
+    },
+    /** Starts a new standby in place of the lost primary. */
+    rebuild: async () => {
+      const { port } = standby;
+      running.delete(standby);
+      await standby[Symbol.asyncDispose]();
+      standby = await startStandby(primary, port);
+      running.add(standby);
+    },
+    [Symbol.asyncDispose]: () => held.disposeAsync(),
+  };
+}
+
+/** Statements that a migration may make while workers of the previous version run. */
+const MADE_UP = `
+ALTER TABLE evalwatch.project ADD COLUMN note text;
+ALTER TABLE evalwatch.record ADD COLUMN weight integer NOT NULL DEFAULT 1;
+CREATE TABLE evalwatch.made_up (project_key bigint PRIMARY KEY, text text NOT NULL);
+INSERT INTO evalwatch.made_up SELECT project_key, id FROM evalwatch.project;
+CREATE INDEX transition_record ON evalwatch.transition (record_id);
+`;
+const LAST = "  { file: '0005-configuration.sql', compatibleFrom: 1 },\n";
+
+/** Copies the sources and adds a made-up migration; `await using` removes the copy. */
+async function copyOfNextVersion() {
+  const copy = await copyWithBug({
+    file: 'store/postgres/sql/migrate.ts',
+    replace: [[LAST, `${LAST}  { file: '0006-made-up.sql', compatibleFrom: 1 },\n`]],
+  });
+  await writeFile(join(copy.source, 'store/postgres/migrations/0006-made-up.sql'), MADE_UP);
+  return { ...copy, schemaVersion: 6 };
 }

@@ -169,7 +169,7 @@ export async function valueOf(member: Member, name: string): Promise<number> {
     .reduce((sum, [, value]) => sum + value, 0);
 }
 
-export async function scrapeOf({ daemon }: Member): Promise<Scrape> {
+async function scrapeOf({ daemon }: Member): Promise<Scrape> {
   return await scrape(daemon.url() ?? '');
 }
 

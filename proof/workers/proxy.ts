@@ -7,13 +7,13 @@ const STATEMENTS = {
   settlement: ['settle_failure', 'WITH settled AS'],
 } as const;
 /** The statement that commits a poll's listings, or the one that settles a failure. */
-export type Kind = keyof typeof STATEMENTS;
+type Kind = keyof typeof STATEMENTS;
 
 /** Maximum wait on a busy machine, ms. */
 const PATIENCE_MS = 120_000;
 
 /** How much of a statement the database gets before its sender stops: nothing, or one half. */
-export type Part = 'none' | 'half';
+type Part = 'none' | 'half';
 
 /** A statement that has not arrived completely. */
 interface Held {

@@ -1,4 +1,0 @@
-import { workersRestarted } from '../../proof/workers.ts';
-import { describeRow } from '../../proof/describe-row.ts';
-
-describeRow(workersRestarted);
