@@ -1,4 +1,3 @@
-import { chaos } from './chaos.ts';
 import { clock } from './clock.ts';
 import { corruptStore } from './corrupt-store.ts';
 import { disk } from './disk.ts';
@@ -15,6 +14,7 @@ import { scrapePressure } from './scrape-pressure.ts';
 import { upgrade } from './upgrade.ts';
 import type { Row } from './row.ts';
 import { simulation } from './simulation.ts';
+import { soak } from './soak.ts';
 import { web } from './web.ts';
 import { workers } from './workers.ts';
 
@@ -37,5 +37,5 @@ export const ROWS: readonly Row[] = [
   web,
   protocol,
   workers,
-  chaos,
+  soak,
 ];

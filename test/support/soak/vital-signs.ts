@@ -18,7 +18,6 @@ export interface InnerSigns {
 }
 
 const PAGE_BYTES = 4096;
-const HOUR_MS = 60 * 60 * 1000;
 
 /** Returns undefined if the process has ended. */
 export async function readVitalSigns(pid: number, age: number): Promise<VitalSigns | undefined> {
@@ -41,22 +40,4 @@ export function innerSignsOf(samples: Scrape['samples'], age: number): InnerSign
     heapBytes: samples.get('nodejs_heap_size_used_bytes') ?? NaN,
     lag: { p50: lag('p50'), p99: lag('p99'), max: lag('max') },
   };
-}
-
-/** Returns the growth per hour, by linear regression over the ages of its samples. */
-export function slopePerHour<Sample extends { readonly age: number }>(
-  samples: readonly Sample[],
-  of: (sample: Sample) => number,
-): number {
-  const mean = (values: readonly number[]) =>
-    values.reduce((sum, value) => sum + value, 0) / values.length;
-  const middleAge = mean(samples.map(({ age }) => age));
-  const middle = mean(samples.map(of));
-  let together = 0;
-  let alone = 0;
-  for (const sample of samples) {
-    together += (sample.age - middleAge) * (of(sample) - middle);
-    alone += (sample.age - middleAge) ** 2;
-  }
-  return (together / alone) * HOUR_MS;
 }
