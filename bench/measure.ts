@@ -1,109 +1,108 @@
-import { execFile } from 'node:child_process';
-import { readFile } from 'node:fs/promises';
-import type { Profiler } from 'node:inspector';
-import { join } from 'node:path';
+import { execFile, spawnSync } from 'node:child_process';
 import { promisify } from 'node:util';
+import { installDebianPackages } from '../test/support/debian-tool.ts';
 import { temporaryDirectory } from '../test/support/temporary.ts';
-import { API_KEY, CONCURRENCY, type Outcome, type Task } from './contenders/contender.ts';
-import type { ContenderName } from './contenders/contenders.ts';
-import { startNode } from './node-process.ts';
-import { PYTHON } from './python.ts';
-import type { Figures } from './result.ts';
-import { median } from './statistics.ts';
+import { API_KEY, CONCURRENCY, missing, startService } from './processes.ts';
+import type { Figures, RowOptions, Runs } from './report.ts';
 import { projectIds, type Workload } from './workload.ts';
 
-/** A task and how often to do it. */
-export interface MeasuredTask extends Task {
-  readonly contender: ContenderName;
+/** Task of a contender, which runs in a process of its own. */
+export interface Task {
+  readonly contender: string;
+  readonly baseUrl: string;
+  /** Ids of the projects, which a contender polls in sequence or in parallel. */
+  readonly projects: readonly string[];
+  /** Empty directory for stored files. */
+  readonly directory: string;
   /** Rounds before the measured ones. */
   readonly warmUp: number;
   /** Measured rounds. */
   readonly polls: number;
   /** Whether each round has an empty store and a new client. */
   readonly fresh: boolean;
-  /** Path of the file for the CPU profiles of the measured rounds. */
-  readonly profile?: string;
+  /** Whether some prompts have changed in each round. */
+  readonly isChanging: boolean;
 }
 
-/** Figures of one process; CPU and wall time are means over its rounds. */
-export type Sample = Figures & {
-  /** Outcome of the last round. */
-  readonly outcome: Outcome;
-};
+export interface Contender {
+  /** Does the unmeasured work before each round. */
+  prepare?(): Promise<void>;
+  /** Polls every project once, or renders a scrape. Returns the number of prompts if it knows them. */
+  poll(): Promise<number | undefined>;
+  close(): Promise<void>;
+}
 
-export interface Scenario extends Pick<MeasuredTask, 'warmUp' | 'polls' | 'fresh'> {
+export type OpenContender = (task: Task) => Promise<Contender>;
+
+/** What the process of a contender prints. */
+export interface Sample {
+  readonly figures: Figures;
+  /** Number of prompts in the last round, if the contender knows it. */
+  readonly prompts?: number;
+}
+
+export interface Scenario extends Pick<Task, 'warmUp' | 'polls' | 'fresh'> {
   readonly workload: Workload;
 }
 
 const run = promisify(execFile);
-const METRICS = ['cpuMs', 'wallMs', 'blockMs', 'worstBlockMs', 'peakBytes', 'restBytes'] as const;
-const MOST_OUTPUT_BYTES = 16 * 1024 * 1024;
+/** Python of Debian. Another Python on the PATH does not see Debian's packages. */
+const PYTHON = '/usr/bin/python3';
+const PYTHON_PACKAGES = ['python3', 'python3-requests', 'python3-prometheus-client'];
 
-export interface MeasureOptions {
-  readonly runs: number;
-  /** Receives the CPU profiles of evalwatch's rounds in the last run. */
-  readonly onProfiles?: (profiles: readonly Profiler.Profile[]) => void;
-}
-
-/** Measures the contenders in turn, in each run another one first, and returns the medians. */
+/** Measures the contenders in turn, in each run another one first. */
 export async function measure(
-  scenario: Scenario,
-  contenders: readonly ContenderName[],
-  { runs, onProfiles }: MeasureOptions,
-): Promise<Readonly<Record<string, Figures>>> {
-  await using service = startNode('bench/service-process.ts', JSON.stringify(scenario.workload));
+  { workload, ...rounds }: Scenario,
+  contenders: readonly string[],
+  { runs, profiles }: Pick<RowOptions, 'runs' | 'profiles'>,
+): Promise<Runs> {
+  await using service = startService(workload);
   const url = await service.line();
-  const samples = new Map<ContenderName, Sample[]>(contenders.map((name) => [name, []]));
+  const { projects: count, prompts, versions } = workload;
+  const projects = projectIds(count);
+  const samples = new Map<string, Figures[]>(contenders.map((name) => [name, []]));
   for (let number = 0; number < runs; number += 1) {
     const first = number % contenders.length;
     for (const contender of [...contenders.slice(first), ...contenders.slice(0, first)]) {
-      const isProfiled = contender.startsWith('evalwatch') && number === runs - 1;
-      const baseUrl = `${url}${encodeURIComponent(contender)}-${number}`;
-      const asked = { contender, baseUrl };
-      const sample = await measureOnce(scenario, asked, isProfiled ? onProfiles : undefined);
-      samples.get(contender)?.push(sample);
+      await using directory = await temporaryDirectory();
+      const baseUrl = `${url}/${encodeURIComponent(contender)}-${number}`;
+      const place = { projects, directory: directory.path, isChanging: versions > 1 };
+      const isLast = number === runs - 1 && contender.startsWith('evalwatch');
+      const task = { ...rounds, ...place, contender, baseUrl };
+      const sample = await runContender(task, isLast ? profiles : undefined);
+      if ((sample.prompts ?? count * prompts) !== count * prompts) {
+        throw new Error(`${contender} found ${sample.prompts} prompts`);
+      }
+      samples.get(contender)?.push(sample.figures);
     }
   }
-  return Object.fromEntries(samples.entries().map(([name, taken]) => [name, mediansOf(taken)]));
+  return Object.fromEntries(samples);
 }
 
-async function measureOnce(
-  { workload, ...rounds }: Scenario,
-  asked: Pick<MeasuredTask, 'contender' | 'baseUrl'>,
-  onProfiles: MeasureOptions['onProfiles'],
-): Promise<Sample> {
-  await using directory = await temporaryDirectory();
-  const profile = join(directory.path, 'profiles.json');
-  const sample = await runContender({
-    ...rounds,
-    ...asked,
-    projects: projectIds(workload.projects),
-    directory: directory.path,
-    ...(onProfiles !== undefined && { profile }),
-  });
-  onProfiles?.(JSON.parse(await readFile(profile, 'utf8')) as Profiler.Profile[]);
-  return sample;
-}
-
-/** Runs the task of one contender in a process of its own. */
-export async function runContender(task: MeasuredTask): Promise<Sample> {
-  const [program, script] =
+/**
+ * Runs the task of one contender in a process of its own.
+ * @param profiles directory for the CPU profiles of its threads, from the start of the process on
+ */
+async function runContender(task: Task, profiles: string | undefined): Promise<Sample> {
+  const flags = profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profiles}`];
+  const [program, ...args] =
     task.contender === 'python'
-      ? [PYTHON, 'contenders/python_peer.py']
-      : [process.execPath, 'measured-process.ts'];
+      ? [PYTHON, 'python_peer.py']
+      : [process.execPath, ...flags, 'measured-process.ts'];
   // The Python script cannot import the constants.
   const argument = JSON.stringify({ ...task, apiKey: API_KEY, concurrency: CONCURRENCY });
-  const { stdout } = await run(program, [join(import.meta.dirname, script), argument], {
-    maxBuffer: MOST_OUTPUT_BYTES,
-  });
+  const { stdout } = await run(program, [...args, argument], { cwd: import.meta.dirname });
   return JSON.parse(stdout) as Sample;
 }
 
-/** Returns the median of each measured figure. */
-export function mediansOf(samples: readonly Figures[]): Figures {
-  const medianOf = (metric: keyof Figures) => {
-    const values = samples.map((sample) => sample[metric]).filter((value) => value !== undefined);
-    return values.length === 0 ? [] : [[metric, median(values)] as const];
-  };
-  return Object.fromEntries(METRICS.flatMap(medianOf));
+/**
+ * Returns whether the Python peer can run, after the installation of its packages if possible.
+ * @throws {Error} if not and `CI` is set
+ */
+export function findPython(): boolean {
+  const isComplete = () =>
+    spawnSync(PYTHON, ['-c', 'import requests, prometheus_client']).status === 0;
+  if (isComplete() || (installDebianPackages(...PYTHON_PACKAGES) && isComplete())) return true;
+  missing('the Python peer, which needs python3-requests and python3-prometheus-client');
+  return false;
 }

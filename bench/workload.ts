@@ -3,12 +3,29 @@ export interface Workload {
   readonly projects: number;
   /** Prompts of each project. */
   readonly prompts: number;
-  /** Number of listings, each 1 % different from the previous, served in order; the last one repeats. */
+  /** Number of listings, each 1 % different from the previous, served in order. */
   readonly versions: number;
   readonly encoding: 'identity' | 'gzip';
   /** Whether the service sends an ETag, and answers 304 to it. */
-  readonly etag: boolean;
+  readonly sendsEtag: boolean;
+  /** Whether all projects have the same listings, again and again; otherwise the last one of each repeats. */
+  readonly isShared: boolean;
+  /** Number of polls that get a version before the next one. */
+  readonly pollsEach: number;
+  /** Interval between the polls of a project, if doubled ones are counted. */
+  readonly everyMs: number;
 }
+
+export const ONE_LISTING: Workload = {
+  projects: 1,
+  prompts: 100,
+  versions: 1,
+  encoding: 'identity',
+  sendsEtag: false,
+  isShared: false,
+  pollsEach: 1,
+  everyMs: 0,
+};
 
 const TASKS = [
   'Answer the question of the customer from the passages below and name the passage that you used.',

@@ -6,11 +6,9 @@ import { failureTraffic } from './failure-traffic.ts';
 import { handover } from './handover.ts';
 import { hostile } from './hostile.ts';
 import { kills } from './kills.ts';
-import { largeListings } from './large-listings.ts';
 import { partialParsing } from './partial-parsing.ts';
 import { powerLoss } from './power-loss.ts';
 import { protocol } from './protocol.ts';
-import { scrapePressure } from './scrape-pressure.ts';
 import { upgrade } from './upgrade.ts';
 import type { Row } from './row.ts';
 import { simulation } from './simulation.ts';
@@ -28,11 +26,9 @@ export const ROWS: readonly Row[] = [
   kills,
   clock,
   simulation,
-  scrapePressure,
   failureTraffic,
   handover,
   hostile,
-  largeListings,
   partialParsing,
   web,
   protocol,

@@ -26,10 +26,10 @@ it('the systemd unit starts Node with the flags that were measured', () => {
   );
 });
 
-it('the image limits the heap to 50 % of its memory, as the proof of large listings does', () => {
+it('the image limits the heap to 50 % of its memory, as the bench does', () => {
   const options = '--max-old-space-size-percentage=50';
   expect(read('Dockerfile')).toContain(`NODE_OPTIONS=${options}`);
-  expect(read('proof/large-listings.ts')).toContain(`NODE_OPTIONS: '${options}'`);
+  expect(read('bench/daemons.ts')).toContain(`NODE_OPTIONS: '${options}'`);
 });
 
 it('the image and the systemd unit set the allocator variables of the bench', () => {

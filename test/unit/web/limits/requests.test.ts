@@ -69,3 +69,30 @@ it('a reload has no deadline, and its connection may be idle meanwhile', () => {
   vi.advanceTimersByTime(24 * 3600 * 1000);
   expect(destroy).not.toHaveBeenCalled();
 });
+
+it.each([
+  ['metrics', 16],
+  ['other', 32],
+] as const)(
+  'of class %s, %d requests are answered at the same time, the next one by 503',
+  (route, max) => {
+    const handle = vi.fn<Handler>();
+    const answer = limitRequests(handle, fakeClock());
+    const statuses: number[] = [];
+    for (let n = 0; n <= max; n += 1) {
+      const writeHead = (status: number) => void statuses.push(status);
+      const response = { once: () => {}, setHeader: () => {}, end: () => {}, writeHead };
+      const socket = { remoteAddress: '192.0.2.1', setTimeout: () => {}, destroy: () => {} };
+      /* oxlint-disable typescript/no-unsafe-type-assertion -- the only members that are used */
+      answer({ socket } as unknown as IncomingMessage, response as unknown as ServerResponse, {
+        path: '/',
+        search: '',
+        route,
+        host: undefined,
+      });
+      /* oxlint-enable typescript/no-unsafe-type-assertion */
+    }
+    expect(handle).toHaveBeenCalledTimes(max);
+    expect(statuses).toEqual([503]);
+  },
+);

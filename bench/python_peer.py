@@ -1,6 +1,6 @@
 """The script that a user of Python would write: requests, sqlite3, prometheus_client.
 
-Run as `python3 python_peer.py TASK`; prints the same JSON as measured.ts does.
+Run as `python3 python_peer.py TASK`; prints the same JSON as measured-process.ts does.
 """
 
 import json
@@ -52,21 +52,19 @@ class Monitor:
                 " changed_at = excluded.changed_at WHERE status <> excluded.status",
                 ((project, item["id"], item["name"], item["status"], now) for item in items),
             )
-        changed = self.db.total_changes - before
-        self.changes.labels(project).inc(changed)
+        self.changes.labels(project).inc(self.db.total_changes - before)
         counts = dict.fromkeys(STATUSES, 0)
         for item in items:
             counts[item["status"]] += 1
         for status, count in counts.items():
             self.prompts.labels(project, status).set(count)
-        return changed
 
     def poll(self):
-        prompts = changed = 0
+        prompts = 0
         for project, items in self.pool.map(self.fetch, self.projects):
             prompts += len(items)
-            changed += self.store(project, items)
-        return {"prompts": prompts, "changed": changed}
+            self.store(project, items)
+        return prompts
 
     def close(self):
         self.pool.shutdown()
@@ -76,20 +74,14 @@ class Monitor:
 
 def peak_bytes():
     with open("/proc/self/status") as status:
-        line = next(line for line in status if line.startswith("VmHWM"))
-    return int(line.split()[1]) * 1024
-
-
-def forget_peak():
-    with open("/proc/self/clear_refs", "w") as clear_refs:
-        clear_refs.write("5")
+        return next(int(line.split()[1]) * 1024 for line in status if line.startswith("VmHWM"))
 
 
 def main():
     task = json.loads(sys.argv[1])
     cpu = wall = 0.0
     monitor = None
-    outcome = {}
+    prompts = None
     rounds = task["warmUp"] + task["polls"]
     for index in range(rounds):
         if monitor is None or task["fresh"]:
@@ -97,24 +89,17 @@ def main():
                 monitor.close()
             monitor = Monitor(task, tempfile.mkdtemp(dir=task["directory"]) if task["fresh"] else task["directory"])
         if index == task["warmUp"]:
-            forget_peak()
+            with open("/proc/self/clear_refs", "w") as clear_refs:
+                clear_refs.write("5")
         cpu_before, wall_before = time.process_time(), time.perf_counter()
-        outcome = monitor.poll()
+        prompts = monitor.poll()
         if index >= task["warmUp"]:
             cpu += time.process_time() - cpu_before
             wall += time.perf_counter() - wall_before
     monitor.close()
     per_poll = 1000 / task["polls"]
-    print(
-        json.dumps(
-            {
-                "cpuMs": cpu * per_poll,
-                "wallMs": wall * per_poll,
-                "peakBytes": peak_bytes(),
-                "outcome": outcome,
-            }
-        )
-    )
+    figures = {"cpuMs": cpu * per_poll, "wallMs": wall * per_poll, "peakBytes": peak_bytes()}
+    print(json.dumps({"figures": figures, "prompts": prompts}))
 
 
 main()

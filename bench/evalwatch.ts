@@ -1,0 +1,128 @@
+/** The daemon's own code in the process that is measured. */
+import { openSync, closeSync } from 'node:fs';
+import { text } from 'node:stream/consumers';
+import { systemClock } from '../src/app/clock.ts';
+import { openEngine } from '../src/app/engine.ts';
+import { endProcess } from '../src/app/lifecycle.ts';
+import { version } from '../src/app/version.ts';
+import { loadConfig } from '../src/config/load.ts';
+import { fileDescriptor } from '../src/log/destination.ts';
+import { createLogger } from '../src/log/logger.ts';
+import { createMetrics } from '../src/metrics/metrics.ts';
+import { validateSchedule } from '../src/schedule/calendar.ts';
+import { createScrapes } from '../src/web/scrapes.ts';
+import type { OpenContender, Task } from './measure.ts';
+import { writeConfiguration } from './processes.ts';
+
+/** Time until the next poll, ms. Above an hour, the poller would send no ETag. */
+const POLL_EVERY_MS = 10_000;
+
+/** Polls from HTTP to commit. */
+const evalwatch: OpenContender = async (task) => {
+  const { poll, close } = await open(task);
+  return { poll, close };
+};
+
+/** Work for a scrape until the text can be sent. Every project is polled before it. */
+const scrape: OpenContender = async (task) => {
+  const { poll, close, render } = await openMetrics(task);
+  const answer = createScrapes(render);
+  return {
+    prepare: async () => void (await poll()),
+    poll: async () => {
+      await answer(undefined, 'identity');
+      return undefined;
+    },
+    close,
+  };
+};
+
+/** Joins the same text from its lines, which exist already. */
+const join: OpenContender = async (task) => {
+  const { poll, close, render } = await openMetrics(task);
+  let lines: readonly string[] = [];
+  return {
+    prepare: async () => {
+      await poll();
+      lines = (await text(render())).split(/(?<=\n)/);
+    },
+    poll: async () => {
+      Buffer.from(lines.join(''));
+      return undefined;
+    },
+    close,
+  };
+};
+
+export const CONTENDERS: Readonly<Record<string, OpenContender>> = {
+  evalwatch,
+  'evalwatch scrape': scrape,
+  join,
+};
+
+/** Opens the daemon's engine. Log lines below `warn` are left out, because the goals end with the commit. */
+async function open({ directory, baseUrl, projects, isChanging, fresh }: Task) {
+  const file = await writeConfiguration(directory, baseUrl, projects);
+  const config = await loadConfig({ file, env: {}, validateSchedule, requireSecrets: true });
+  const nowhere = openSync('/dev/null', 'w');
+  const logger = createLogger({
+    level: config.log.level,
+    destination: fileDescriptor(nowhere),
+    onFatalError: (error) => {
+      throw error;
+    },
+  });
+  const engine = await openEngine({ config, logger, clock: systemClock });
+  await engine.configure(config);
+  let rounds = 0;
+  return {
+    engine,
+    /** @throws {Error} if a poll fails or finds something else than was served, because then there is nothing to measure */
+    poll: async () => {
+      const finished = await Promise.all(
+        config.projects.map((project) => {
+          const now = systemClock.now();
+          return engine.poller.poll(project, { dueAt: now, nextAt: now + POLL_EVERY_MS });
+        }),
+      );
+      let prompts = 0;
+      let transitions = 0;
+      for (const each of finished) {
+        if (each === undefined || each.failure !== undefined) {
+          throw new Error(`a poll failed: ${each?.failure?.message ?? 'it was cut short'}`);
+        }
+        prompts += each.prompts ?? 0;
+        transitions += each.transitions;
+      }
+      const mustMove = isChanging && !fresh && rounds > 0;
+      if (transitions > 0 !== mustMove) throw new Error(`${transitions} transitions were found`);
+      rounds += 1;
+      return prompts;
+    },
+    close: async () => {
+      await engine.close();
+      closeSync(nowhere);
+    },
+  };
+}
+
+async function openMetrics(task: Task) {
+  const opened = await open(task);
+  const { engine } = opened;
+  const nextPollAt = systemClock.now();
+  const metrics = createMetrics({
+    version,
+    revision: 'bench',
+    storeInfo: engine.storeInfo,
+    clock: systemClock,
+    store: engine.store,
+    schedule: () => ({ nextPollAt, maxIntervalSeconds: 30 }),
+    expectationsOf: engine.expectations.of,
+    externalUrl: () => undefined,
+    emit: engine.emit,
+    onError: endProcess,
+  });
+  engine.observe(metrics.observe);
+  metrics.setProjects(engine.projects());
+  return { ...opened, render: () => metrics.render() };
+}
