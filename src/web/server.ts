@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { createServer, type Server } from 'node:http';
+import { createServer, type Server, type ServerOptions } from 'node:http';
 import { createServer as createTcpServer, type Server as TcpServer } from 'node:net';
 import { getRequestListener } from '@hono/node-server';
 import { createRequestFilter, type RequestFilter } from './request/filter.ts';
@@ -27,6 +27,13 @@ export interface WebAddress {
   readonly allowedHosts?: () => readonly string[];
 }
 
+export interface WebTimeouts {
+  /** Time in which a request must have arrived, ms. */
+  readonly requestMs: number;
+  /** Time after which a connection is closed that sends and takes nothing, ms. */
+  readonly idleMs: number;
+}
+
 const CONNECTIONS = {
   maxConnections: 2000,
   maxPerClient: 100,
@@ -40,16 +47,6 @@ const MAX_HEADER_BYTES = 16 * 1024;
 const REQUEST_TIMEOUT_MS = 10_000;
 const IDLE_TIMEOUT_MS = 30_000;
 
-const OPTIONS = {
-  headersTimeout: REQUEST_TIMEOUT_MS,
-  requestTimeout: REQUEST_TIMEOUT_MS,
-  keepAliveTimeout: IDLE_TIMEOUT_MS,
-  connectionsCheckingInterval: 1000,
-  maxHeaderSize: MAX_HEADER_BYTES,
-  // Host is checked with the request target (request/target.ts).
-  requireHostHeader: false,
-};
-
 /**
  * Serves the HTTP interface (docs/specification.md#endpoints), in plain HTTP and without a login unless it is protected.
  * @throws {Error} that names web.listen, with the system's `code` (`EADDRINUSE`, `EACCES`, …), when it cannot listen
@@ -58,7 +55,17 @@ export async function startWebServer(
   content: WebContent,
   { host, port, allowedHosts = () => [] }: WebAddress,
   protection?: ChangingProtection,
+  { requestMs = REQUEST_TIMEOUT_MS, idleMs = IDLE_TIMEOUT_MS }: Partial<WebTimeouts> = {},
 ): Promise<WebServer> {
+  const options = {
+    headersTimeout: requestMs,
+    requestTimeout: requestMs,
+    keepAliveTimeout: idleMs,
+    connectionsCheckingInterval: requestMs / 10,
+    maxHeaderSize: MAX_HEADER_BYTES,
+    // Host is checked with the request target (request/target.ts).
+    requireHostHeader: false,
+  };
   const listen = parseHost(host)?.name ?? host;
   const names = () => ({ listen, allowed: allowedHosts() });
   const { onBug } = content;
@@ -67,13 +74,13 @@ export async function startWebServer(
   const answers = { withLogin: answer, withoutLogin: requireOwnName(answer, names) };
   const server =
     protection === undefined
-      ? createServer(OPTIONS, requestFilter.filter(answers.withoutLogin))
-      : await guarded(protection, { ...answers, onBug }, requestFilter);
+      ? createServer(options, requestFilter.filter(answers.withoutLogin))
+      : await guarded(options, protection, { ...answers, onBug }, requestFilter);
   requestFilter.attach(server);
   // No limit by number: their total size is limited, and Node drops the headers above a number.
   server.maxHeadersCount = 0;
   limitConnections(server, CONNECTIONS);
-  server.setTimeout(IDLE_TIMEOUT_MS);
+  server.setTimeout(idleMs);
   await startListening(server, { host, port });
   return {
     url: urlOf(server.address(), protection?.first.tls === undefined ? 'http' : 'https'),
@@ -123,12 +130,13 @@ const LISTEN_ADVICE: Readonly<Record<string, string>> = {
 
 /** Loads bcrypt only if the server is protected. */
 async function guarded(
+  options: ServerOptions,
   protection: ChangingProtection,
   answers: Omit<GuardedHandlers, 'filter'>,
   requestFilter: RequestFilter,
 ): Promise<Server> {
   const { createGuardedServer } = await import('./protection/guarded-server.ts');
-  return createGuardedServer(OPTIONS, protection, { ...answers, filter: requestFilter.filter });
+  return createGuardedServer(options, protection, { ...answers, filter: requestFilter.filter });
 }
 
 /** Passes requests to the routes, with a URL made from the canonical target and a constant host. */

@@ -30,27 +30,6 @@ import {
 const SLOWLY = { speed: 0.01 };
 const TWO = [{ id: 'alpha' }, { id: 'beta' }];
 
-/** Time that each connection takes. Longer than the 250 ms that Node gives every address of a name but the last. */
-const CONNECT_MS = 300;
-/** Gives every name two addresses. Only the first one is listened on, and connections take {@link CONNECT_MS}. */
-const NETWORK = `
-  import dns from 'node:dns';
-  dns.lookup = (name, options, callback) => {
-    const found = ['127.0.0.1', '127.0.0.2'].map((address) => ({ address, family: 4 }));
-    process.nextTick(() => options.all ? callback(null, found) : callback(null, '127.0.0.1', 4));
-  };
-  const { TCP } = process.binding('tcp_wrap');
-  const { connect, close } = TCP.prototype;
-  const closed = new WeakSet();
-  TCP.prototype.connect = function (...args) {
-    setTimeout(() => closed.has(this) || connect.apply(this, args), ${CONNECT_MS});
-    return 0;
-  };
-  TCP.prototype.close = function (...args) {
-    closed.add(this);
-    return close.apply(this, args);
-  };`;
-
 /** Starts a service that answers only by `answerAll`. */
 async function startHangingService() {
   const waiting: ServerResponse[] = [];
@@ -109,17 +88,6 @@ describe('the process of a daemon', UNHURRIED, () => {
       expect(new Date(time).toISOString()).toBe(time);
       expect(msg).toEqual(expect.any(String));
     }
-  });
-
-  it('reaches a service whose name has several addresses over a slow network', async () => {
-    await using service = await startService((_, response) => sendJson(response, []));
-    const named = service.url.replace('127.0.0.1', 'service.invalid');
-    await using place = await workspace(named, { service: { allow_http: true } });
-    await using daemon = startDaemon(place, {
-      env: { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(NETWORK)}` },
-    });
-    await daemon.line('project.baseline');
-    expect(daemon.of('poll.failed')).toEqual([]);
   });
 
   it('ends at once on a second signal', async () => {

@@ -1,14 +1,40 @@
-import { mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { lstat, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { ask } from '../support/ask.ts';
 import { brokenSqlite } from '../support/broken-sqlite.ts';
 import { readHere, startHere } from '../support/daemon-here.ts';
-import { KEY, PATIENCE, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import {
+  KEY,
+  ON_REQUEST,
+  PATIENCE,
+  startDaemon,
+  UNHURRIED,
+  workspace,
+} from '../support/evalwatch.ts';
 import { scrape } from '../support/scrape.ts';
 import { promptItem, sendJson, startAlpha, startService } from '../support/service.ts';
 
 const BOTH = [{ id: 'alpha' }, { id: 'beta' }];
+
+/** Mounts files as Kubernetes does: they are links into ..data, which is a link that is replaced by renaming. */
+async function mount(
+  directory: string,
+  version: string,
+  files: Readonly<Record<string, string>>,
+): Promise<void> {
+  await mkdir(join(directory, version));
+  for (const [name, content] of Object.entries(files)) {
+    await writeFile(join(directory, version, name), content);
+  }
+  await symlink(version, join(directory, '..data_tmp'));
+  await rename(join(directory, '..data_tmp'), join(directory, '..data'));
+  for (const name of Object.keys(files)) {
+    if ((await lstat(join(directory, name))).isSymbolicLink()) continue;
+    await rm(join(directory, name));
+    await symlink(join('..data', name), join(directory, name));
+  }
+}
 
 describe('a reload', UNHURRIED, () => {
   it('by SIGHUP adds a project, polls it at once, and leaves the others as they are', async () => {
@@ -33,7 +59,7 @@ describe('a reload', UNHURRIED, () => {
     expect(after.value('evalwatch_config_last_reload_successful')).toBe(1);
   });
 
-  it('removes a project and all its series', async () => {
+  it('removes a project and all its series, and so does a restart', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { projects: BOTH });
     await using daemon = await startHere(place);
@@ -49,6 +75,9 @@ describe('a reload', UNHURRIED, () => {
       expect(text).not.toContain('beta');
       expect(text).toContain('alpha');
     }, PATIENCE);
+    await daemon.stop();
+    await using next = await startHere(place);
+    expect((await scrape(await next.url())).text).not.toContain('beta');
   });
 
   it('applies a change of the service section', async () => {
@@ -73,10 +102,9 @@ describe('a reload', UNHURRIED, () => {
       else sendJson(response, []);
     });
     await using place = await workspace(service.url);
-    await using daemon = startDaemon(place);
+    await using daemon = await startHere(place);
     await vi.waitFor(() => expect(service.arrivals.length).toBeGreaterThan(2), PATIENCE);
-    daemon.process.kill('SIGHUP');
-    await daemon.line('config.reloaded');
+    await daemon.reload();
     const { length } = service.arrivals;
     await vi.waitFor(() => expect(service.arrivals.length).toBeGreaterThan(length + 2), PATIENCE);
     await daemon.stop();
@@ -113,21 +141,29 @@ describe('a reload', UNHURRIED, () => {
     expect(seen.value('evalwatch_project_up{project="alpha"}')).toBe(1);
   });
 
-  it.each([
-    ['store', { store: { path: 'other.db' } }],
-    ['web.listen', { web: { listen: '127.0.0.1:1' } }],
-    ['web.config_file', { web: { config_file: 'web.yaml' } }],
-  ])('rejects a change of %s and names the option', async (name, change) => {
+  it('over HTTP needs web.enable_lifecycle, and names an option that only a restart applies', async () => {
     await using service = await startAlpha();
-    await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
+    await using place = await workspace(service.url);
     await using daemon = await startHere(place);
     const url = await daemon.url();
-    await place.configure(change);
+    const reload = async () => {
+      const answer = await fetch(`${url}/-/reload`, { method: 'POST' });
+      return [answer.status, await answer.text()];
+    };
+    expect(await reload()).toMatchObject([403, {}]);
+    await place.configure({ web: { enable_lifecycle: true } });
+    await daemon.reload();
+    expect(await reload()).toMatchObject([200, {}]);
 
-    const answer = await fetch(`${url}/-/reload`, { method: 'POST' });
-
-    expect(answer.status).toBe(500);
-    expect(await answer.text()).toContain(name);
+    const before = JSON.parse(await readFile(place.config, 'utf8')) as { web: object };
+    for (const [name, change] of [
+      ['store', { store: { path: 'other.db' } }],
+      ['web.listen', { web: { ...before.web, listen: '127.0.0.1:1' } }],
+      ['web.config_file', { web: { ...before.web, config_file: 'web.yaml' } }],
+    ] as const) {
+      await writeFile(place.config, JSON.stringify({ ...before, ...change }));
+      expect(await reload()).toEqual([500, expect.stringContaining(name)]);
+    }
   });
 
   it('keeps a running poll, due times, counters and histograms', async () => {
@@ -187,27 +223,15 @@ describe('a reload', UNHURRIED, () => {
     );
     await using place = await workspace(service.url);
     const { directory } = place;
-    /** Mounts files as Kubernetes does: they are links into ..data, which is a link that is replaced by renaming. */
-    const mount = async (version: string, files: Readonly<Record<string, string>>) => {
-      await mkdir(join(directory, version));
-      for (const [name, content] of Object.entries(files)) {
-        await writeFile(join(directory, version, name), content);
-      }
-      await symlink(version, join(directory, '..data_tmp'));
-      await rename(join(directory, '..data_tmp'), join(directory, '..data'));
-    };
     const config = await readFile(place.config, 'utf8');
-    await mount('..v1', { 'evalwatch.yaml': config, key: KEY });
-    for (const name of ['evalwatch.yaml', 'key']) {
-      await rm(join(directory, name));
-      await symlink(join('..data', name), join(directory, name));
-    }
+    await mount(directory, '..v1', { 'evalwatch.yaml': config, key: KEY });
     await using daemon = await startHere(place);
     await daemon.line('project.baseline', { project: 'alpha' });
 
     const changed = { ...(JSON.parse(config) as object), projects: BOTH };
-    await mount('..v2', { 'evalwatch.yaml': JSON.stringify(changed), key: 'the-key-of-version-2' });
-    valid = 'the-key-of-version-2';
+    const key = 'the-key-of-version-2';
+    await mount(directory, '..v2', { 'evalwatch.yaml': JSON.stringify(changed), key });
+    valid = key;
     const url = await daemon.url();
     const polls = 'evalwatch_polls_total{project="alpha"}';
     const polled = (await scrape(url)).value(polls) ?? 0;
@@ -317,16 +341,6 @@ describe('a reload', UNHURRIED, () => {
     );
   });
 
-  it('over HTTP needs web.enable_lifecycle', async () => {
-    await using service = await startAlpha();
-    await using place = await workspace(service.url);
-    await using daemon = await startHere(place);
-
-    const answer = await fetch(`${await daemon.url()}/-/reload`, { method: 'POST' });
-
-    expect(answer.status).toBe(403);
-  });
-
   it('loses and repeats no transition if repeated 20 times while a status changes', async () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
@@ -389,5 +403,52 @@ describe('a reload', UNHURRIED, () => {
     expect(configured).toEqual(['alpha', 'beta']);
     await rm(flag);
     await reload(next, 'config.reloaded');
+  });
+});
+
+describe('a daemon that watches its configuration', UNHURRIED, () => {
+  /** It looks every 40 ms. */
+  const WATCHING = { watchConfig: true, speed: 50 };
+
+  it('applies a file that is written in place or replaced by a rename, and reports an invalid one', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url, ON_REQUEST);
+    await using daemon = await startHere(place, WATCHING);
+    await daemon.line('project.baseline', { project: 'alpha' });
+    const url = await daemon.url();
+
+    await place.configure({ projects: BOTH });
+    const first = await daemon.line('config.reloaded');
+    expect(first).toMatchObject({ level: 'info', added: ['beta'], removed: [], changed: [] });
+    await daemon.line('project.baseline', { project: 'beta' });
+
+    await place.configure({ projects: [{ id: '.' }] });
+    const line = await daemon.line('config.reload_failed');
+    expect(line).toMatchObject({ level: 'error', reasons: [expect.stringContaining('projects')] });
+    const after = await scrape(url);
+    expect(after.value('evalwatch_config_last_reload_successful')).toBe(0);
+    expect(after.value('evalwatch_project_up{project="alpha"}')).toBe(1);
+
+    const before = daemon.lines.length;
+    const draft = join(place.directory, '.evalwatch.yaml.swp');
+    const text = await readFile(place.config, 'utf8');
+    await writeFile(draft, text.replace('{"id":"."}', '{"id":"alpha"}'));
+    await rename(draft, place.config);
+    expect(await daemon.line('config.reloaded', {}, before)).toMatchObject({ removed: ['beta'] });
+    expect((await scrape(url)).value('evalwatch_config_last_reload_successful')).toBe(1);
+  });
+
+  it('applies the swapped symlink of a ConfigMap', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url, ON_REQUEST);
+    const config = await readFile(place.config, 'utf8');
+    await mount(place.directory, '..v1', { 'evalwatch.yaml': config });
+    await using daemon = await startHere(place, WATCHING);
+    await daemon.line('project.baseline', { project: 'alpha' });
+
+    const changed = { ...(JSON.parse(config) as object), projects: BOTH };
+    await mount(place.directory, '..v2', { 'evalwatch.yaml': JSON.stringify(changed) });
+    await daemon.line('project.baseline', { project: 'beta' });
+    expect(daemon.of('config.reload_failed')).toEqual([]);
   });
 });

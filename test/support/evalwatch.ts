@@ -293,7 +293,7 @@ export function isAlive(pid: number): boolean {
   }
 }
 
-export async function sleep(ms: number): Promise<void> {
+async function sleep(ms: number): Promise<void> {
   await setTimeout(ms);
 }
 

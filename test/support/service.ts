@@ -3,7 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import type { AddressInfo } from 'node:net';
 
 /** A request as it arrived at a {@link Service}. */
-export interface Arrival {
+interface Arrival {
   /** Monotonic time, ms. */
   readonly at: number;
   /** Path and query. */

@@ -7,6 +7,7 @@ import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import type { EventPosition, RecordedEvents } from '../../../src/monitor/ports/store.ts';
 import { createApi } from '../../../src/web/api/api.ts';
 import { createEventFeed } from '../../../src/web/events/feed.ts';
+import { createNews } from '../../../src/web/events/news.ts';
 import type { EventPage } from '../../../src/web/events/page.ts';
 import { openApiDocument } from '../../../src/web/api/openapi.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
@@ -492,3 +493,10 @@ async function piecesOf(
   }
   return pieces;
 }
+
+it('news that are announced while a client reads wake it when it waits', async () => {
+  const news = createNews({ intervalMs: undefined, onAnnouncement: () => {} });
+  const seen = news.version();
+  news.announce();
+  expect(await news.wait(seen, 200_000, new AbortController().signal)).toBe(true);
+});

@@ -73,26 +73,37 @@ it('a reload has no deadline, and its connection may be idle meanwhile', () => {
 it.each([
   ['metrics', 16],
   ['other', 32],
+  ['events', 500],
 ] as const)(
-  'of class %s, %d requests are answered at the same time, the next one by 503',
+  'of class %s, %d requests are answered at the same time, and another one when one has ended',
   (route, max) => {
     const handle = vi.fn<Handler>();
-    const answer = limitRequests(handle, fakeClock());
+    const limited = limitRequests(handle, fakeClock());
     const statuses: number[] = [];
-    for (let n = 0; n <= max; n += 1) {
+    /** Requests a response. Returns what ends it. */
+    const begin = () => {
       const writeHead = (status: number) => void statuses.push(status);
-      const response = { once: () => {}, setHeader: () => {}, end: () => {}, writeHead };
+      const more = { setHeader: () => {}, end: () => {}, writeHead };
+      const response = Object.assign(new EventEmitter(), more);
       const socket = { remoteAddress: '192.0.2.1', setTimeout: () => {}, destroy: () => {} };
       /* oxlint-disable typescript/no-unsafe-type-assertion -- the only members that are used */
-      answer({ socket } as unknown as IncomingMessage, response as unknown as ServerResponse, {
+      limited({ socket } as unknown as IncomingMessage, response as unknown as ServerResponse, {
         path: '/',
         search: '',
         route,
         host: undefined,
       });
       /* oxlint-enable typescript/no-unsafe-type-assertion */
-    }
-    expect(handle).toHaveBeenCalledTimes(max);
+      return () => response.emit('close');
+    };
+    const [end] = Array.from({ length: max }, begin);
+    expect(statuses).toEqual([]);
+    begin();
     expect(statuses).toEqual([503]);
+    end?.();
+    begin();
+    begin();
+    expect(handle).toHaveBeenCalledTimes(max + 1);
+    expect(statuses).toEqual([503, 503]);
   },
 );

@@ -1,9 +1,15 @@
-import { spawnSync } from 'node:child_process';
-import { copyFile, mkdir, rename, writeFile } from 'node:fs/promises';
+import { execFile, spawnSync } from 'node:child_process';
+import { chmod, chown, copyFile, mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { ENTRY } from '../support/entry.ts';
-import { startDaemon, UNHURRIED, workspace, type Workspace } from '../support/evalwatch.ts';
+import {
+  PATIENCE,
+  startDaemon,
+  UNHURRIED,
+  workspace,
+  type Workspace,
+} from '../support/evalwatch.ts';
 import { startAlpha } from '../support/service.ts';
 
 const MOUNT = 'for file in evalwatch.yaml key; do mount --bind "$1/$file" "$2/$file"; done';
@@ -50,7 +56,7 @@ describe.skipIf(!canMount)('a daemon with single-file mounts', UNHURRIED, () => 
       level: 'warn',
       paths: [inside.config, inside.key],
     });
-    await expect.poll(() => daemon.of('config.reloaded').length, UNHURRIED).toBe(2);
+    await vi.waitFor(() => expect(daemon.of('config.reloaded')).toHaveLength(2), PATIENCE);
     expect(daemon.of('config.file_replaced')).toEqual([]);
     await rename(renamed, outside);
 
@@ -70,5 +76,61 @@ describe.skipIf(!canMount)('a daemon with single-file mounts', UNHURRIED, () => 
     });
     expect(daemon.of('config.reloaded')).toHaveLength(3);
     expect(await daemon.stop()).toMatchObject({ code: 0 });
+  });
+});
+
+const isRoot = process.getuid?.() === 0;
+/** Removes the right of root to read every file. */
+const WITHOUT_RIGHTS = ['setpriv', '--bounding-set=-dac_override,-dac_read_search'];
+const NODE = [process.execPath, ENTRY];
+const [program = '', ...args] = isRoot ? [...WITHOUT_RIGHTS, ...NODE] : NODE;
+
+/** Makes a file unreadable: root gives it to another user, any other user removes all rights from it. */
+async function giveAway(path: string): Promise<void> {
+  await chmod(path, isRoot ? 0o600 : 0);
+  if (isRoot) await chown(path, 12_345, 12_345);
+}
+
+function check(...options: readonly string[]): Promise<{ code: unknown; stderr: string }> {
+  return new Promise((resolve) => {
+    execFile(program, [...args, 'check', ...options], (error, _, stderr) =>
+      resolve({ code: error?.code ?? 0, stderr }),
+    );
+  });
+}
+
+describe('a file of another user', UNHURRIED, () => {
+  it('that holds the API key is reported with the user and a fix by check and the daemon', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url);
+    const key = join(place.directory, 'key');
+    await giveAway(key);
+    const [user, group] = [process.geteuid?.(), process.getegid?.()];
+    const message =
+      `the key file ${key} cannot be read: permission denied for user ${user}, group ${group}: ` +
+      `give the file to that user (chown ${user}) or to the group (chgrp ${group} and chmod 640), ` +
+      'and let the user enter the directories above it';
+
+    const words = ['', ' cannot be listed'];
+    const checks = [check('--config', place.config), check('--connect', '--config', place.config)];
+    for (const [n, checked] of (await Promise.all(checks)).entries()) {
+      expect(checked).toEqual({
+        code: 1,
+        stderr: expect.stringContaining(`error: project "alpha"${words[n]}: ${message}\n`),
+      });
+    }
+    await using daemon = startDaemon(place, { program, args });
+    expect(await daemon.line('poll.failed')).toMatchObject({ reason: 'auth', err: { message } });
+    expect(service.arrivals).toEqual([]);
+  });
+
+  it('that is the configuration is reported with its path and the user', async () => {
+    await using place = await workspace('http://127.0.0.1:1');
+    await giveAway(place.config);
+    const { code, stderr } = await check('--config', place.config);
+    expect([code, stderr]).toEqual([
+      2,
+      expect.stringContaining(`${place.config}:1:1: permission denied for user `),
+    ]);
   });
 });
