@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { type Row, whyUnavailable } from './row.ts';
+import { type Row, Unavailable } from './row.ts';
 
 /** Timeout on a busy machine. */
 const TIMEOUT_MS = 600_000;
@@ -9,7 +9,11 @@ export function describeRow(row: Row): void {
   it(`proof of ${row.name} holds`, { timeout: TIMEOUT_MS }, async ({ skip }) => {
     const figures = await row
       .run({ short: true, seed: 1, print: () => {} })
-      .catch((error: unknown) => skip(whyUnavailable(error)));
+      .catch((error: unknown) => {
+        if (!(error instanceof Unavailable)) throw error;
+        console.warn(`NOT PROVED HERE: ${error.message}`);
+        return skip(error.message);
+      });
     expect(figures).not.toEqual([]);
   });
 }

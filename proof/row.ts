@@ -12,24 +12,20 @@ export interface RowOptions {
   readonly print: (line: string) => void;
   /** Directory of the sources under test. Default {@link SOURCE}. */
   readonly source?: string;
-  /** The only part of the row that runs, for a mistake that it notices. Default: all parts. */
-  readonly part?: string;
+  /** The only part of the row that runs. Default: all parts. */
+  readonly part?: string | undefined;
+  /** Days that the simulation plays. */
+  readonly days?: number | undefined;
 }
 
-/** Says that a row cannot run on this machine, because something is missing. In CI, that fails. */
-class Unavailable extends Error {}
+/** Says that a row cannot run on this machine, because something is missing. */
+export class Unavailable extends Error {}
 
-/** Returns what a row needs on this machine. @throws {Unavailable} if it is undefined */
+/** Returns what a row needs on this machine. @throws {Unavailable} if it is undefined; in CI another error, so that the row fails */
 export function required<Thing>(what: string, thing: Thing | undefined): Thing {
-  if (thing === undefined) throw new Unavailable(`${what} is missing`);
-  return thing;
-}
-
-/** Prints why a row cannot run here, and returns it. @throws {unknown} any other error, and in CI each one */
-export function whyUnavailable(error: unknown): string {
-  if (!(error instanceof Unavailable) || (process.env['CI'] ?? '') !== '') throw error;
-  console.warn(`NOT PROVED HERE: ${error.message}`);
-  return error.message;
+  if (thing !== undefined) return thing;
+  const isCi = (process.env['CI'] ?? '') !== '';
+  throw new (isCi ? Error : Unavailable)(`${what} is missing`);
 }
 
 /** A deliberate mistake: replacements of text in a file, by its path from src/. */
@@ -47,8 +43,10 @@ export type Figures = readonly (readonly [figure: string, value: string])[];
 
 /** One kind of fault, and the proof that it does no harm. */
 export interface Row {
-  /** Name in the arguments of `scripts/proof.ts`. */
+  /** Name in the arguments of `scripts/proof.ts`, and of its file and folder. */
   readonly name: string;
+  /** Folders and files that it judges, besides its own and those with its mistakes: paths in the repository. */
+  readonly judges?: readonly string[];
   /** Whether it gets another seed each time without `--seed`. */
   readonly drawsSeed?: boolean;
   /** Rejects if a guarantee is broken, and with {@link Unavailable} if it cannot run here. */

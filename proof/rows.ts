@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { clock } from './clock.ts';
 import { corruptStore } from './corrupt-store.ts';
 import { disk } from './disk.ts';
@@ -35,3 +36,13 @@ export const ROWS: readonly Row[] = [
   workers,
   soak,
 ];
+
+/** Returns the rows that judge one of these files. */
+export function rowsThatJudge(files: readonly string[]): readonly Row[] {
+  return ROWS.filter((row) => {
+    const planted = [row.bug ?? []].flat().map(({ file }) => join('src', file));
+    const own = [`proof/${row.name}.ts`, `proof/${row.name}/`];
+    const judged = [...(row.judges ?? []), ...own, ...planted];
+    return files.some((file) => judged.some((path) => file.startsWith(path)));
+  });
+}

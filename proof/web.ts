@@ -23,6 +23,7 @@ const MAX_PIPELINED = 6;
 /** Sends raw requests of every kind to servers with and without protection, and compares the answers with a model. */
 export const web: Row = {
   name: 'web',
+  judges: ['src/web/'],
   bug: [
     {
       what: 'the guard judges the target as it was sent',
