@@ -112,6 +112,14 @@ const ATTACHING_MS = 500;
 /** Everything at once on real daemons: a lively world, a faulty service, reloads, kills and a failing disk. */
 export const soak: Row = {
   name: 'soak',
+  judges: [
+    'src/app/',
+    'src/concurrency/',
+    'src/evaluation-api/',
+    'src/log/',
+    'src/store/sqlite/',
+    'test/support/oracle/',
+  ],
   bug: [
     { ...TOLD_THOUGH_NOT_COMMITTED, notice: /told|lines of|baselines of|went from/ },
     {

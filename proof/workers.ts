@@ -32,6 +32,7 @@ const MAX_FAILOVER_MS = 30_000;
  */
 export const workers: Row = {
   name: 'workers',
+  judges: ['src/coordination/', 'src/store/postgres/', 'test/support/oracle/'],
   bug: [
     {
       what: 'two workers claim the same failure at the same time',
