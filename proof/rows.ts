@@ -1,16 +1,14 @@
 import { join } from 'node:path';
 import { clock } from './clock.ts';
 import { corruptStore } from './corrupt-store.ts';
-import { disk } from './disk.ts';
+import { durability } from './durability.ts';
 import { fullDisk } from './full-disk.ts';
 import { failureTraffic } from './failure-traffic.ts';
 import { handover } from './handover.ts';
 import { hostile } from './hostile.ts';
 import { kills } from './kills.ts';
 import { partialParsing } from './partial-parsing.ts';
-import { powerLoss } from './power-loss.ts';
 import { protocol } from './protocol.ts';
-import { upgrade } from './upgrade.ts';
 import type { Row } from './row.ts';
 import { simulation } from './simulation.ts';
 import { soak } from './soak.ts';
@@ -19,11 +17,9 @@ import { workers } from './workers.ts';
 
 /** Every row of docs/reliability.md. */
 export const ROWS: readonly Row[] = [
-  powerLoss,
   corruptStore,
-  disk,
+  durability,
   fullDisk,
-  upgrade,
   kills,
   clock,
   simulation,

@@ -1,0 +1,192 @@
+import { cutPower, failCalls, type HurtOptions, killUpgrades } from './durability/hurts.ts';
+import { randomNumbers } from './random.ts';
+import { type Bug, type Figures, type Row, SOURCE } from './row.ts';
+import { findStrace } from './strace.ts';
+
+const PARTS: Readonly<Record<string, (options: HurtOptions) => Promise<Figures>>> = {
+  'power cuts': cutPower,
+  'failing calls': failCalls,
+  'killed upgrades': killUpgrades,
+};
+
+/** Ends the transaction in the middle of its work, so that a fault can come in between. */
+const SPLIT = "db.exec('COMMIT');\ndb.exec('BEGIN');\n";
+
+const BUGS: readonly Bug[] = [
+  {
+    part: 'power cuts',
+    what: 'synchronous=NORMAL',
+    file: 'store/sqlite/file/durability.ts',
+    replace: [
+      ['synchronous = FULL', 'synchronous = NORMAL'],
+      ['synchronous === 2', 'synchronous === 1'],
+    ],
+    notice: /times lost: /,
+  },
+  {
+    part: 'power cuts',
+    what: 'synchronous=OFF',
+    file: 'store/sqlite/file/durability.ts',
+    replace: [
+      ['synchronous = FULL', 'synchronous = OFF'],
+      ['synchronous === 2', 'synchronous === 0'],
+    ],
+    notice: /times damaged: /,
+  },
+  {
+    part: 'power cuts',
+    what: 'statuses in a transaction before that of their transitions',
+    file: 'store/sqlite/sql/poll-commit.ts',
+    replace: [['addTotals(key, transitions);\n', `${SPLIT}addTotals(key, transitions);\n`]],
+    notice: /torn statuses/,
+  },
+  {
+    part: 'power cuts',
+    what: 'totals in a transaction before that of their transitions',
+    file: 'store/sqlite/sql/poll-commit.ts',
+    replace: [
+      [
+        'upsertRecords(key, records);\n    addTotals(key, transitions);\n',
+        `addTotals(key, transitions);\n${SPLIT}upsertRecords(key, records);\n`,
+      ],
+    ],
+    notice: /torn totals/,
+  },
+  {
+    part: 'power cuts',
+    what: 'failures in a transaction after that of their transitions',
+    file: 'store/sqlite/sql/poll-commit.ts',
+    replace: [
+      [
+        "if (kind === 'prompt' && to === 'FAILED') statements.insertFailure.run(transitionId, key);",
+        '',
+      ],
+      [
+        'return transitions.map((transition) => addTransition(key, kind, transition, at));',
+        `const added = transitions.map((transition) => addTransition(key, kind, transition, at));
+         ${SPLIT}for (const { transitionId, to } of added)
+           if (to === 'FAILED') statements.insertFailure.run(transitionId, key);
+         return added;`,
+      ],
+    ],
+    notice: /torn pending failures/,
+  },
+  {
+    part: 'power cuts',
+    what: 'settlements in a transaction before that of their numbers',
+    file: 'store/sqlite/sql/failures.ts',
+    replace: [['note.run(transitionId);\n', `${SPLIT}note.run(transitionId);\n`]],
+    notice: /torn settled failures/,
+  },
+  {
+    part: 'power cuts',
+    what: 'error totals in a transaction after that of their settlements',
+    file: 'store/sqlite/sql/failures.ts',
+    replace: [
+      ['countError(listing, errorInfo, at);', `${SPLIT}countError(listing, errorInfo, at);`],
+    ],
+    notice: /torn error totals/,
+  },
+
+  {
+    part: 'failing calls',
+    what: 'a failing fsync ignored',
+    file: 'store/sqlite/sql/transactions.ts',
+    replace: [
+      [
+        'if (place.ends) commit.run();',
+        `try {
+           if (place.ends) commit.run();
+         } catch (error) {
+           if ((error as { code?: string }).code !== 'SQLITE_IOERR_FSYNC') throw error;
+           undo();
+         }`,
+      ],
+    ],
+    notice: /^fsync:.*: (lost: |told other rows)/,
+  },
+  {
+    part: 'failing calls',
+    what: 'a commit that failed after it was stored',
+    file: 'store/sqlite/sql/transactions.ts',
+    replace: [
+      [
+        'if (place.ends) commit.run();',
+        "if (place.ends) commit.run();\nif (place.ends) db.pragma('wal_checkpoint(TRUNCATE)');",
+      ],
+    ],
+    notice: /: too many: /,
+  },
+  {
+    part: 'failing calls',
+    what: 'a failed commit of a poll taken for one without transitions',
+    file: 'store/sqlite/thread/write-queue.ts',
+    replace: [
+      [
+        'emitFailed(error);\n        write.reject(error);',
+        'emitFailed(error);\n        if (write.rows > 0) write.resolve([]);\n        else write.reject(error);',
+      ],
+    ],
+    notice: /told other rows than without the fault/,
+  },
+  {
+    part: 'failing calls',
+    what: 'a failed commit not emitted',
+    file: 'store/sqlite/thread/write-queue.ts',
+    replace: [['if (error instanceof StoreError) emitFailed(error);', '']],
+    notice: /calls failed, \d+ failures were emitted/,
+  },
+
+  {
+    part: 'killed upgrades',
+    what: 'migrations without a transaction',
+    file: 'store/sqlite/sql/migrate.ts',
+    replace: [
+      [
+        'const run = createTransactions(db);',
+        'const run = (_place: unknown, work: () => void) => work();',
+      ],
+    ],
+    notice: /neither the old store nor a newer one/,
+  },
+  {
+    part: 'killed upgrades',
+    what: 'an interrupted upgrade refused',
+    file: 'store/sqlite/database.ts',
+    replace: [
+      [
+        'assertOwnSchema(db, migrations, file);',
+        `const fs = process.getBuiltinModule('node:fs');
+         const left = fs.statSync(file + '-wal', { throwIfNoEntry: false })?.size ?? 0;
+         if (left > 0 && schemaVersion(db) < migrations.length) assertNotNewer(Infinity, file);
+         assertOwnSchema(db, migrations, file);`,
+      ],
+    ],
+    notice: /not upgraded by the next start/,
+  },
+  {
+    part: 'killed upgrades',
+    what: 'error totals not counted by the migration',
+    file: 'store/sqlite/sql/migrate.ts',
+    replace: [['[5, countSettledFailures],', '[5, () => void countSettledFailures],']],
+    notice: /answers otherwise than a store that never was older/,
+  },
+];
+
+/**
+ * Hurts a store in three ways while the same workload uses it: power cuts, failing calls, and kills of an upgrade. One judge
+ * compares it with what it has promised.
+ */
+export const durability: Row = {
+  name: 'durability',
+  bug: BUGS,
+  run: async ({ short, seed, print, source = SOURCE, part }) => {
+    const strace = findStrace();
+    const figures: (readonly [string, string])[] = [];
+    for (const [name, hurt] of Object.entries(PARTS)) {
+      if (part !== undefined && part !== name) continue;
+      figures.push(...(await hurt({ strace, source, short, random: randomNumbers(seed), print })));
+    }
+    return figures;
+  },
+};

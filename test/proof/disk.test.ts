@@ -1,4 +1,0 @@
-import { disk } from '../../proof/disk.ts';
-import { describeRow } from '../../proof/describe-row.ts';
-
-describeRow(disk);

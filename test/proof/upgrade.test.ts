@@ -1,4 +1,0 @@
-import { upgrade } from '../../proof/upgrade.ts';
-import { describeRow } from '../../proof/describe-row.ts';
-
-describeRow(upgrade);
