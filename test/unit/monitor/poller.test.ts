@@ -221,6 +221,13 @@ describe('a project with datasets', () => {
   });
 });
 
+it('a poll during which the clock is set back has no negative duration', async () => {
+  await using world = await setUp();
+  world.service.shows(listingOf({ x: 'PENDING' }));
+  world.elsewhere.add(async () => world.clock.set(world.clock.now() - 60 * MINUTE));
+  expect(await world.poll()).toMatchObject({ durationMs: 0 });
+});
+
 describe('a failing store', () => {
   it('fails the poll, and the next stored poll emits the transition', async () => {
     const { service, poll, broken, log, poller } = given;

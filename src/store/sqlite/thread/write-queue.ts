@@ -21,7 +21,7 @@ export interface WriteQueueOptions {
     calls: readonly Call<Writes>[],
     place: Place,
   ) => Promise<readonly WriteResult[]>;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly emit: Observer;
 }
 
