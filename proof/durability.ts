@@ -179,6 +179,7 @@ const BUGS: readonly Bug[] = [
  */
 export const durability: Row = {
   name: 'durability',
+  judges: ['src/store/sqlite/'],
   bug: BUGS,
   run: async ({ short, seed, print, source = SOURCE, part }) => {
     const strace = findStrace();

@@ -1,12 +1,8 @@
 import { join } from 'node:path';
-import { clock } from './clock.ts';
-import { corruptStore } from './corrupt-store.ts';
 import { durability } from './durability.ts';
-import { fullDisk } from './full-disk.ts';
 import { failureTraffic } from './failure-traffic.ts';
 import { handover } from './handover.ts';
 import { hostile } from './hostile.ts';
-import { kills } from './kills.ts';
 import { partialParsing } from './partial-parsing.ts';
 import { protocol } from './protocol.ts';
 import type { Row } from './row.ts';
@@ -17,11 +13,7 @@ import { workers } from './workers.ts';
 
 /** Every row of docs/reliability.md. */
 export const ROWS: readonly Row[] = [
-  corruptStore,
   durability,
-  fullDisk,
-  kills,
-  clock,
   simulation,
   failureTraffic,
   handover,

@@ -7,7 +7,6 @@ import type { Line } from './judge.ts';
 const WORKLOAD = fileURLToPath(new URL('workload.ts', import.meta.url));
 /** Calls that change the disk: between two of them a statement changes memory only. */
 export const CALLS = ['pwrite64', 'fsync', 'ftruncate', 'unlink'] as const;
-export type Call = (typeof CALLS)[number];
 /** What a power cut is replayed from: the calls above, those that name their files, and those that store nothing. */
 const RECORDED = [...CALLS, 'openat', 'write', 'fdatasync', 'rename'];
 
@@ -19,8 +18,6 @@ export interface Run {
   /** The calls, in the order in which they ended, each without its thread. */
   readonly calls: readonly string[];
 }
-
-export type Workload = ReturnType<typeof workloadOn>;
 
 /** Returns the workload on these sources. */
 export function workloadOn(strace: string, source: string) {

@@ -11,7 +11,6 @@ const LONGEST = [
   'test/integration/workers',
   'test/proof/workers',
   'test/integration/events',
-  'test/proof/kill',
   'test/unit/store/sqlite/lock',
   'test/integration/postgres/',
   'test/proof/',

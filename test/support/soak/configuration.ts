@@ -3,7 +3,7 @@ import { join } from 'node:path';
 
 /** API key with special characters of URLs and regular expressions. */
 export const KEY = 'soaked-through-and-through/key+1';
-export const MISSING_AFTER = 2;
+const MISSING_AFTER = 2;
 
 export interface Project {
   readonly id: string;
@@ -12,14 +12,6 @@ export interface Project {
   readonly schedule?: string;
   /** File with a key of its own. */
   readonly api_key_file?: string;
-}
-
-/** Creates projects, every second of which watches datasets. */
-export function makeProjects(count: number): readonly Project[] {
-  return Array.from({ length: count }, (_, n) => ({
-    id: `project ${n + 1}`,
-    datasets: n % 2 === 0,
-  }));
 }
 
 export interface ConfigurationOptions {

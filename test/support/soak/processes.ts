@@ -2,14 +2,11 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
-import { text } from 'node:stream/consumers';
 import { COMPILE_CACHE } from '../compile-cache.ts';
 import { entryOf } from '../entry.ts';
 import { NODE_FLAGS } from '../node-flags.ts';
 import type { LogLine, Run } from '../oracle/observation.ts';
 import { SOURCE } from '../../../proof/row.ts';
-
-const FASTER = new URL('../../../proof/clock/faster.ts', import.meta.url).href;
 
 export interface Daemon {
   readonly pid: number;
@@ -28,8 +25,6 @@ export interface Daemon {
 export interface DaemonOptions {
   /** Directory of its sources; by default {@link SOURCE}. */
   readonly source?: string | undefined;
-  /** Speed of its clock relative to real time. Default 1. */
-  readonly speed?: number;
   /** Addresses of modules that it loads before its own. */
   readonly preload?: readonly string[];
 }
@@ -38,12 +33,12 @@ export interface DaemonOptions {
 export function startDaemon(
   config: string,
   onEnd: (code: number | null) => void,
-  { source = SOURCE, speed = 1, preload = [] }: DaemonOptions = {},
+  { source = SOURCE, preload = [] }: DaemonOptions = {},
 ): Daemon {
   const lines: LogLine[] = [];
   const garbled: string[] = [];
   const run = { startedAt: Date.now(), killed: false, lines };
-  const child = start(source, ['run', '--config', config], speed, preload);
+  const child = start(source, ['run', '--config', config], preload);
   let asked = false;
   readLines(child.stdout, (line) => lines.push(line), garbled);
   readLines(child.stderr, (line) => lines.push(line), garbled);
@@ -68,52 +63,10 @@ export function startDaemon(
   };
 }
 
-/** Rows that a command printed, and the log lines that it wrote to stderr. */
-export interface Finished {
-  readonly code: number | null;
-  readonly rows: readonly unknown[];
-  readonly run: Run;
-  /** All of its output. */
-  readonly output: string;
-}
-
-/** Runs a command with `--json` to its end. */
-export async function runCommand(
-  command: string,
-  config: string,
-  source = SOURCE,
-): Promise<Finished> {
-  const startedAt = Date.now();
-  const child = start(source, [command, '--json', '--config', config]);
-  const [stdout, stderr, [code]] = await Promise.all([
-    text(child.stdout),
-    text(child.stderr),
-    once(child, 'close') as Promise<[number | null]>,
-  ]);
-  const lines = stderr
-    .split('\n')
-    .filter((line) => line.startsWith('{'))
-    .map((line) => JSON.parse(line) as LogLine);
-  const output = stdout + stderr;
-  if (!stdout.startsWith('[')) throw new Error(`${command} ended with ${code}: ${output}`);
-  const rows = JSON.parse(stdout) as readonly unknown[];
-  return { code, rows, run: { startedAt, killed: false, lines }, output };
-}
-
-function start(
-  source: string,
-  args: readonly string[],
-  speed = 1,
-  preload: readonly string[] = [],
-) {
-  const modules = speed === 1 ? preload : [FASTER, ...preload];
-  const imports = modules.flatMap((module) => ['--import', module]);
+function start(source: string, args: readonly string[], preload: readonly string[] = []) {
+  const imports = preload.flatMap((module) => ['--import', module]);
   return spawn(process.execPath, [...NODE_FLAGS, ...imports, entryOf(source), ...args], {
-    env: {
-      PATH: process.env['PATH'],
-      ...COMPILE_CACHE,
-      FASTER: String(speed),
-    },
+    env: { PATH: process.env['PATH'], ...COMPILE_CACHE },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
 }

@@ -1,4 +1,0 @@
-import { corruptStore } from '../../proof/corrupt-store.ts';
-import { describeRow } from '../../proof/describe-row.ts';
-
-describeRow(corruptStore);

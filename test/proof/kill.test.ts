@@ -1,4 +1,0 @@
-import { kills } from '../../proof/kills.ts';
-import { describeRow } from '../../proof/describe-row.ts';
-
-describeRow(kills);
