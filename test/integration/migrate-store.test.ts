@@ -4,7 +4,7 @@ import { copyFileSync, writeFileSync } from 'node:fs';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../src/app/clock.ts';
 import type { Store } from '../../src/monitor/ports/store.ts';
 import { openDatabase } from '../../src/store/postgres/database.ts';
@@ -18,7 +18,7 @@ import { PATIENCE } from '../support/evalwatch.ts';
 import { startPostgres } from '../support/postgres.ts';
 import { startWorker } from '../support/postgres-store.ts';
 import { PASSWORD, postgresPrograms, type PostgresServer } from '../support/postgres-server.ts';
-import { commandLine, evalwatch, type Finished } from '../support/command-line.ts';
+import { commandLine, type Finished } from '../support/command-line.ts';
 import { ENTRY } from '../support/entry.ts';
 import { temporaryDirectory, writeConfiguration } from '../unit/cli/configuration-file.ts';
 import { see } from '../unit/store/sqlite/history.ts';
@@ -147,8 +147,9 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
     }
   }
 
-  it('copies all rows and reports how many', async () => {
-    const { code, stdout, stderr } = await move();
+  it('copies all rows once, reports how many, and refuses a store that has changed since', async () => {
+    const first = await move();
+    const { code, stdout, stderr } = first;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(JSON.parse(stdout)).toEqual([
       { what: 'projects', moved: 4 },
@@ -159,6 +160,22 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
       expect.objectContaining({ what: 'pending_failures' }),
     ]);
     await expectSameAnswers();
+
+    expect(await move()).toEqual({
+      ...first,
+      stderr: 'this store has already been copied into this database: nothing was changed\n',
+    });
+    await expectSameRows();
+
+    const store = await openStore({ path: file, clock: systemClock, emit: () => {} });
+    await see(store, 'q', { a: 'COMPLETED' }, 200);
+    await store.close();
+    expect(await move()).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr:
+        'error: the database of store.postgres_url_file or _env is not empty: name another one, or drop its schema evalwatch\n',
+    });
   });
 
   it('lets workers continue where the daemon stopped', async () => {
@@ -197,72 +214,52 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
     return { store: worker.store, leave: () => worker.coordinator.leave(worker.id) };
   }
 
-  it.each(['project', 'record', 'settlement'])(
-    'can be repeated if it is killed before it writes %s',
-    async (table) => {
-      const empty = openDatabase({
-        clock: systemClock,
-        settings: await readUrl(database.url),
-        connections: 1,
-        timeoutMs: 10_000,
-      });
-      await migrate(empty);
-      await empty.close();
-      const blocker = await server.connect(database.name);
-      try {
-        await blocker.query(`BEGIN; LOCK TABLE evalwatch.${table} IN ACCESS EXCLUSIVE MODE`);
-        const child = spawn(
-          process.execPath,
-          [ENTRY, 'migrate-store', '--from', file, '--config', config],
-          { stdio: 'ignore' },
-        );
-        const exited = once(child, 'exit');
-        await vi.waitFor(async () => {
-          const waiting = await server.query(
-            database.name,
-            `SELECT FROM pg_locks WHERE NOT granted AND relation = 'evalwatch.${table}'::regclass`,
-          );
-          expect(waiting).toHaveLength(1);
-        }, PATIENCE);
-        child.kill('SIGKILL');
-        await exited;
-        await blocker.query('COMMIT');
-      } finally {
-        await blocker.end();
-      }
-      const { code, stderr } = await move();
-      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      await expectSameRows();
-    },
-  );
-
-  it('reports that the store is already copied, with the same figures, if repeated', async () => {
-    const first = await move();
-    const second = await move();
-    expect(second).toEqual({
-      ...first,
-      stderr: 'this store has already been copied into this database: nothing was changed\n',
+  it('can be repeated if it is killed before it writes the last table', async () => {
+    const empty = openDatabase({
+      clock: systemClock,
+      settings: await readUrl(database.url),
+      connections: 1,
+      timeoutMs: 10_000,
     });
+    await migrate(empty);
+    await empty.close();
+    const blocker = await server.connect(database.name);
+    try {
+      await blocker.query(`BEGIN; LOCK TABLE evalwatch.settlement IN ACCESS EXCLUSIVE MODE`);
+      const child = spawn(
+        process.execPath,
+        [ENTRY, 'migrate-store', '--from', file, '--config', config],
+        { stdio: 'ignore' },
+      );
+      const exited = once(child, 'exit');
+      await vi.waitFor(async () => {
+        const waiting = await server.query(
+          database.name,
+          `SELECT FROM pg_locks WHERE NOT granted AND relation = 'evalwatch.settlement'::regclass`,
+        );
+        expect(waiting).toHaveLength(1);
+      }, PATIENCE);
+      child.kill('SIGKILL');
+      await exited;
+      await blocker.query('COMMIT');
+    } finally {
+      await blocker.end();
+    }
+    const { code, stderr } = await move();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     await expectSameRows();
   });
 
-  it('refuses a store that has changed since it was copied into the database', async () => {
-    await move();
-    const store = await openStore({ path: file, clock: systemClock, emit: () => {} });
-    await see(store, 'q', { a: 'COMPLETED' }, 200);
-    await store.close();
-    const { code, stdout, stderr } = await move();
-    expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
-    expect(stderr).toBe(
-      'error: the database of store.postgres_url_file or _env is not empty: name another one, or drop its schema evalwatch\n',
-    );
-  });
-
-  it('refuses a database that a worker uses', async () => {
+  it('refuses a database that a worker uses, and a file that a daemon uses, and names the process', async () => {
     const postgres = await openOwning();
+    const store = await openStore({ path: file, clock: systemClock, emit: () => {} });
     try {
-      const { code, stderr } = await move();
-      expect({ code, stderr }).toEqual({
+      expect(await move()).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(`evalwatch.db is in use by process ${process.pid} on `),
+      });
+      await store.close();
+      expect(await move()).toMatchObject({
         code: 1,
         stderr:
           'error: a worker uses the database of store.postgres_url_file or _env: stop all of them before\n',
@@ -274,52 +271,32 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
     }
   });
 
-  it('refuses a file that a daemon uses, and names the process', async () => {
-    const store = await openStore({ path: file, clock: systemClock, emit: () => {} });
-    try {
-      const { code, stderr } = await move();
-      expect(code).toBe(1);
-      expect(stderr).toContain(`evalwatch.db is in use by process ${process.pid} on `);
-    } finally {
-      await store.close();
-    }
-  });
-
-  it.each([
-    [
-      'a file that is not there',
-      () => ['--from', join(directory, 'nowhere.db'), '--config', config],
-      1,
-      /there is no store at .*nowhere\.db/,
-    ],
-    [
-      'a configuration with SQLite',
-      () => ['--from', file, '--config', before],
-      2,
-      /does not name a PostgreSQL store: set store\./,
-    ],
-    ['no file', () => ['--config', config], 2, /required option '--from <file>' not specified/],
-  ])('reports the error for %s', async (_, args, code, message) => {
-    const finished = await commandLine(['migrate-store', ...args()]);
-    expect(finished).toMatchObject({ code, stdout: '' });
-    expect(finished.stderr).toMatch(message);
-  });
-
-  it('prints no credentials or addresses if the server cannot be reached', async () => {
+  it('reports the error in its options, without credentials or addresses of the database', async () => {
     const { name } = await server.createDatabase();
-    const gone = server.url(name).replace(/:\d+\//, ':1/');
-    const config2 = writeConfiguration(directory, projects, {
+    const gone = writeConfiguration(temporaryDirectory(), projects, {
       store: { postgres_url_env: 'DATABASE_URL' },
     });
-    const env = { DATABASE_URL: gone };
-    const args = ['migrate-store', '--from', file, '--config', config2];
-    const { code, stdout, stderr } = await evalwatch(args, { env });
-    expect(code).toBe(1);
-    expect(stderr).toMatch(
-      /^error: the database of store\.postgres_url_file or _env cannot be reached/,
-    );
-    for (const part of [PASSWORD, encodeURIComponent(PASSWORD), 'evalwatch_owner', '127.0.0.1']) {
-      expect(stdout + stderr).not.toContain(part);
+    vi.stubEnv('DATABASE_URL', server.url(name).replace(/:\d+\//, ':1/'));
+    onTestFinished(() => void vi.unstubAllEnvs());
+    for (const [args, code, message] of [
+      [
+        ['--from', join(directory, 'nowhere.db'), '--config', config],
+        1,
+        /there is no store at .*nowhere\.db/,
+      ],
+      [['--from', file, '--config', before], 2, /does not name a PostgreSQL store: set store\./],
+      [['--config', config], 2, /required option '--from <file>' not specified/],
+      [
+        ['--from', file, '--config', gone],
+        1,
+        /^error: the database of store\.postgres_url_file or _env cannot be reached/,
+      ],
+    ] as const) {
+      const finished = await commandLine(['migrate-store', ...args]);
+      expect(finished).toMatchObject({ code, stdout: '', stderr: expect.stringMatching(message) });
+      for (const part of [PASSWORD, encodeURIComponent(PASSWORD), 'evalwatch_owner', '127.0.0.1']) {
+        expect(finished.stderr).not.toContain(part);
+      }
     }
   });
 });

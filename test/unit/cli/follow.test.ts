@@ -7,7 +7,8 @@ import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { see } from '../store/sqlite/history.ts';
-import { commandLine, execute } from '../../support/command-line.ts';
+import { commandLine } from '../../support/command-line.ts';
+import { COMPILE_CACHE } from '../../support/compile-cache.ts';
 import { ENTRY } from '../../support/entry.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
@@ -95,12 +96,19 @@ describe('status --watch', () => {
       Array.from({ length: 30 }, (_, index) => [`x${index}`, 'RUNNING']),
     );
     await see(store, 'p', many, 40);
-    const command = `stty cols 60 rows 8; timeout 6 ${process.execPath} ${ENTRY} status --watch 500ms --config ${config}`;
-    const { stdout } = await execute('script', ['-qec', command, '/dev/null'], {
-      env: { TERM: 'xterm' },
+    const command = `stty cols 60 rows 8; exec ${process.execPath} ${ENTRY} status --watch 500ms --config ${config}`;
+    const terminal = spawn('script', ['-qec', command, '/dev/null'], {
+      env: { PATH: process.env['PATH'], ...COMPILE_CACHE, TERM: 'xterm' },
+      stdio: ['ignore', 'pipe', 'ignore'],
     });
-    const pictures = stdout.split('\u001b[H').slice(1);
-    expect(pictures.length).toBeGreaterThanOrEqual(2);
+    let shown = '';
+    for await (const text of terminal.stdout.setEncoding('utf8')) {
+      shown += text;
+      // The third one begins after the second one is complete.
+      if (shown.split('\u001b[H').length > 3) break;
+    }
+    terminal.kill();
+    const pictures = shown.split('\u001b[H').slice(1);
     for (const picture of pictures.slice(0, 2)) {
       expect(picture.split('\n')).toHaveLength(8);
       expect(picture).toContain('the newest 5 prompts, every 0.5 s');

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
+import type { Clock } from '../../../src/monitor/ports/clock.ts';
 import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
 import { etagOfBasis } from '../../../src/evaluation-api/listing/listing-stream.ts';
 import type { ListingAnswer, ListingBasis } from '../../../src/monitor/ports/service.ts';
@@ -154,7 +155,21 @@ describe('a listing', () => {
     const list = JSON.stringify(items);
     const { url } = await serve(answering(200, list));
     const records = createRecordBudget(1000, systemClock);
-    const { service } = connect({ baseUrl: url, records, timeoutMs: 5000 });
+    const deadlines = { begun: 0, inForce: 0 };
+    const clock: Clock = {
+      ...systemClock,
+      timeout: (ms, run) => {
+        deadlines.begun += 1;
+        deadlines.inForce += 1;
+        const timer = systemClock.timeout(ms, run);
+        const cancel = () => {
+          deadlines.inForce -= 1;
+          timer.cancel();
+        };
+        return { ...timer, cancel };
+      },
+    };
+    const { service } = connect({ baseUrl: url, records, clock });
     const previous = basisOf(await service.list('p', 'prompt', listOptions()));
     const stored = records.holdRecords();
     stored.add(list.length * 2);
@@ -164,7 +179,9 @@ describe('a listing', () => {
       order.push('read');
       return answer;
     });
-    await setTimeout(5200);
+    await vi.waitFor(() => expect(deadlines).toEqual({ begun: 2, inForce: 0 }), {
+      timeout: 100_000,
+    });
     expect(await service.list('p', 'prompt', listOptions({ previous }))).toMatchObject({
       unchanged: true,
     });

@@ -8,15 +8,20 @@ import { queueFileWork, hasPendingWork } from '../../../src/files/thread-work.ts
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
+/** Speed of the module's timers relative to real time. */
+let speed = 1;
+
 /** Passes the global timers to the module under test, because fake timers do not replace those of node:timers. */
 vi.mock(import('node:timers'), async (original) => ({
   ...(await original()),
-  setInterval: ((run: () => void, ms: number) => setInterval(run, ms)) as typeof setInterval,
+  setInterval: ((run: () => void, ms: number) =>
+    setInterval(run, ms / speed)) as typeof setInterval,
   clearInterval: (timer) => clearInterval(timer),
 }));
 
 afterEach(() => {
   vi.useRealTimers();
+  speed = 1;
 });
 
 it('file work runs one at a time, even if some fails', async () => {
@@ -54,8 +59,9 @@ it('hanging work and work behind it are given up after 5 s, and further work at 
 });
 
 it('file work that ends while the process is blocked for 6 s counts as in time', async () => {
+  speed = 20;
   const file = queueFileWork(() => readFile(import.meta.filename, 'utf8'));
-  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 6000);
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 6000 / speed);
   expect(await file).toContain('stood still');
 });
 

@@ -38,7 +38,7 @@ it('a full disk is reported once, as ENOSPC', async () => {
   expect(await exitCode).toBe(1);
 });
 
-it.each(['blocking', 'nonblocking'])(
+it.concurrent.each(['blocking', 'nonblocking'])(
   'no line is lost when the reader of a %s pipe stalls',
   async (mode) => {
     const count = 20_000;

@@ -22,46 +22,36 @@ describe('the lock of a store', () => {
   // A lock belongs to the process, whichever of its threads SQLite works in.
   const open = (path: string) => openStoreInProcess({ path, clock: systemClock, emit: () => {} });
 
-  async function holder(path: string) {
-    const child = startChild('hold-store.ts', path);
+  it('rejects a second daemon, names the process and host of the holder, and ends with it', async () => {
+    await (await open(at('store.db'))).close();
+    await using child = startChild('hold-store.ts', at('store.db'));
     expect(await child.lines.next()).toMatchObject({ value: 'open' });
-    return child;
-  }
-
-  it('rejects a second daemon and names the process and host of the holder', async () => {
-    await using child = await holder(at('store.db'));
     await expect(open(at('store.db'))).rejects.toMatchObject({
       name: 'StoreError',
       reason: 'busy',
       message: `${at('store.db')} is in use by process ${child.pid} on ${hostname()}`,
     });
-  });
-
-  it('is released when the holder is killed', async () => {
-    await using child = await holder(at('store.db'));
     await child.kill();
     const store = await open(at('store.db'));
     expect(await store.projects()).toEqual([]);
     await store.close();
   });
 
-  it('is released when the holder closes the store', async () => {
-    await (await open(at('store.db'))).close();
-    await using child = await holder(at('store.db'));
-    await expect(open(at('store.db'))).rejects.toThrow(`process ${child.pid}`);
-  });
-
-  it('is not granted twice to one process, and stays held after the second attempt', async () => {
+  it('is not granted twice to one process, which keeps it after a second attempt and after a reader', async () => {
     const store = await openInThread(at('store.db'));
+    await store.configureProjects(['p'], 1);
     await expect(openInThread(at('store.db'))).rejects.toMatchObject({
       reason: 'busy',
       message: expect.stringContaining(`process ${process.pid} on `),
     });
+    const reader = await openReader({ path: at('store.db') });
+    expect(await reader.projects()).toEqual(['p']);
+    await reader.close();
     await using child = startChild('hold-store.ts', at('store.db'));
     expect(await child.lines.next()).toMatchObject({
       value: `StoreError: ${at('store.db')} is in use by process ${process.pid} on ${hostname()}`,
     });
-    await store.configureProjects(['p'], 1);
+    await store.configureProjects(['p', 'q'], 2);
     await store.close();
   });
 
@@ -76,35 +66,25 @@ describe('the lock of a store', () => {
     }
   });
 
-  it.each([
-    ['the real path', 'real/store.db'],
-    ['a link to the file', 'link.db'],
-    ['a link to a link', 'again.db'],
-    ['a link to the directory', 'folder/store.db'],
-    ['a path with ..', 'real/../real/store.db'],
-  ])('also applies to a store opened through %s', async (_name, path) => {
+  it('also applies to a store opened through its real path, a link to it, or a link above it', async () => {
     await mkdir(at('real'));
     await writeFile(at('real', 'store.db'), '');
     await symlink('real/store.db', at('link.db'));
     await symlink('link.db', at('again.db'));
     await symlink('real', at('folder'));
+    const names = ['real/store.db', 'again.db', 'folder/store.db', 'real/../real/store.db'];
     const store = await open(at('link.db'));
-    await expect(open(at(path))).rejects.toMatchObject({ reason: 'busy' });
+    await Promise.all(
+      ['link.db', ...names].map(async (name) => {
+        await expect(open(at(name))).rejects.toMatchObject({ reason: 'busy' });
+      }),
+    );
     await store.close();
-    const again = await open(at(path));
-    await expect(open(at('link.db'))).rejects.toMatchObject({ reason: 'busy' });
-    await again.close();
-  });
-
-  it('is neither needed nor broken by a reader', async () => {
-    const store = await open(at('store.db'));
-    await store.configureProjects(['p'], 1);
-    const reader = await openReader({ path: at('store.db') });
-    expect(await reader.projects()).toEqual(['p']);
-    await reader.close();
-    await using child = startChild('hold-store.ts', at('store.db'));
-    expect(await child.lines.next()).toMatchObject({ value: expect.stringContaining('in use') });
-    await store.close();
+    for (const name of names) {
+      const again = await open(at(name));
+      await expect(open(at('link.db'))).rejects.toMatchObject({ reason: 'busy' });
+      await again.close();
+    }
   });
 
   it('does not lose its SQLite lock to a reader in the same process', async () => {
@@ -147,33 +127,29 @@ describe('the lock of a store', () => {
   const OTHER_PROGRAM = 'CREATE TABLE t (a); INSERT INTO t VALUES (1);';
   const OWN = 'CREATE TABLE holder (host TEXT NOT NULL, pid INTEGER NOT NULL) STRICT;';
 
-  it.each([
-    ['the database of another program', OTHER_PROGRAM],
-    ['an own table beside another one', OWN + OTHER_PROGRAM],
-    [
-      'an own table with a trigger',
-      `${OWN} CREATE TRIGGER run AFTER INSERT ON holder BEGIN DELETE FROM holder; END`,
-    ],
-  ])('rejects %s in the place of the lock file and leaves it unchanged', async (_name, sql) => {
-    const db = new Database(at('store.db.lock'));
-    db.exec(sql);
-    db.close();
-    const before = await readFile(at('store.db.lock'));
+  it('rejects the database of another program in the place of the lock file, and leaves it unchanged', async () => {
+    const trigger = 'CREATE TRIGGER run AFTER INSERT ON holder BEGIN DELETE FROM holder; END';
+    for (const sql of [OTHER_PROGRAM, OWN + OTHER_PROGRAM, `${OWN} ${trigger}`]) {
+      await rm(at('store.db.lock'), { force: true });
+      const db = new Database(at('store.db.lock'));
+      db.exec(sql);
+      db.close();
+      const before = await readFile(at('store.db.lock'));
 
-    await expect(open(at('store.db'))).rejects.toMatchObject({
-      name: 'StoreError',
-      message: expect.stringContaining('store.db.lock is the database of another program'),
-    });
+      await expect(open(at('store.db'))).rejects.toMatchObject({
+        name: 'StoreError',
+        message: expect.stringContaining('store.db.lock is the database of another program'),
+      });
 
-    expect(await readFile(at('store.db.lock'))).toEqual(before);
+      expect(await readFile(at('store.db.lock'))).toEqual(before);
+    }
   });
 
-  it.each(['.lock', '-wal', '-journal'])(
-    'rejects a link in the place of the %s file and writes nothing through it',
-    async (suffix) => {
-      await (await open(at('store.db'))).close();
-      await rm(at('store.db.lock'));
-      await writeFile(at('victim'), '');
+  it('rejects a link in the place of a file beside the store, and writes nothing through it', async () => {
+    await (await open(at('store.db'))).close();
+    await rm(at('store.db.lock'));
+    await writeFile(at('victim'), '');
+    for (const suffix of ['.lock', '-wal', '-journal']) {
       await symlink('victim', at(`store.db${suffix}`));
 
       await expect(open(at('store.db'))).rejects.toMatchObject({
@@ -182,8 +158,9 @@ describe('the lock of a store', () => {
       });
 
       expect(await readFile(at('victim'), 'utf8')).toBe('');
-    },
-  );
+      await rm(at(`store.db${suffix}`));
+    }
+  });
 
   it('rejects an empty lock file that is also the file of another program', async () => {
     await writeFile(at('victim'), '');
