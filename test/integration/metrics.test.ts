@@ -1,10 +1,10 @@
-import { beforeAll, describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { startHere } from '../support/daemon-here.ts';
 import { PATIENCE, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { METRICS, type MetricFact } from '../support/metrics-table.ts';
 import { hasPromtool, promtoolComplaints } from '../support/promtool.ts';
-import { scrape, seriesName, type Scrape } from '../support/scrape.ts';
-import { promptItem, sendJson, startAlpha, startService } from '../support/service.ts';
+import { scrape, seriesName } from '../support/scrape.ts';
+import { startAlpha, startService } from '../support/service.ts';
 
 const PROJECTS = [{ id: 'alpha', datasets: true }, { id: 'b "quoted" \\ line\nfeed' }];
 
@@ -38,65 +38,26 @@ function sorted(series: Iterable<string>): readonly string[] {
     .toSorted();
 }
 
-describe('the first scrape, before any poll has completed', () => {
-  let first: Scrape;
+it('the first scrape, before any poll has completed, has every series in the text format 0.0.4, counters at 0', async () => {
+  await using service = await startService(() => {});
+  await using place = await workspace(service.url, { projects: PROJECTS, schedule: '0 0 1 1 *' });
+  await using daemon = await startHere(place);
+  const first = await scrape(await daemon.url());
+  const samplesOf = (name: string) => [...(first.families.get(name)?.samples ?? [])];
+  expect(first.status).toBe(200);
+  expect(first.contentType).toMatch(/^text\/plain; version=0\.0\.4\b/);
 
-  beforeAll(async () => {
-    await using service = await startService(() => {});
-    await using place = await workspace(service.url, { projects: PROJECTS, schedule: '0 0 1 1 *' });
-    await using daemon = await startHere(place);
-    first = await scrape(await daemon.url());
-  });
-
-  it('has the text format 0.0.4', () => {
-    expect(first.status).toBe(200);
-    expect(first.contentType).toMatch(/^text\/plain; version=0\.0\.4\b/);
-  });
-
-  it.each(METRICS.filter(({ absentAtFirst }) => !absentAtFirst))(
-    'has $name with its type and all of its series',
-    (fact) => {
-      const family = first.families.get(fact.name);
-      expect(family?.type).toBe(fact.type);
-      expect(sorted(family?.samples.keys() ?? [])).toEqual(sorted(seriesOf(fact)));
-    },
-  );
-
-  it.each(METRICS.filter(({ absentAtFirst }) => absentAtFirst))(
-    'does not have $name',
-    ({ name }) => {
-      expect([...(first.families.get(name)?.samples ?? [])]).toEqual([]);
-    },
-  );
-
-  it('has, beyond the metrics in METRICS, only evalwatch_store_info and evalwatch_build_info', () => {
-    const own = [...first.families.keys()].filter((name) => name.startsWith('evalwatch_'));
-    const known = new Set(METRICS.map(({ name }) => name));
-    expect(own.filter((name) => !known.has(name))).toEqual([
-      'evalwatch_store_info',
-      'evalwatch_build_info',
+  for (const fact of METRICS) {
+    const { name, absentAtFirst } = fact;
+    const series = samplesOf(name).map(([each]) => each);
+    const { type } = first.families.get(name) ?? {};
+    expect([name, type, sorted(series)]).toEqual([
+      name,
+      absentAtFirst ? type : fact.type,
+      absentAtFirst ? [] : sorted(seriesOf(fact)),
     ]);
-    const store = [...(first.families.get('evalwatch_store_info')?.samples ?? [])];
-    expect(store).toEqual([
-      [expect.stringMatching(/^evalwatch_store_info\{engine="sqlite",version="3\.[^"]+"\}$/), 1],
-    ]);
-    const info = first.families.get('evalwatch_build_info')?.samples;
-    expect([...(info ?? [])]).toEqual([
-      [
-        expect.stringMatching(
-          /^evalwatch_build_info\{version="[^"]+",revision="[^"]+",node_version="[^"]+",sqlite_version="3\.[^"]+"\}$/,
-        ),
-        1,
-      ],
-    ]);
-  });
-
-  it('has metrics of the process and the event loop', () => {
-    expect(first.value('process_resident_memory_bytes')).toBeGreaterThan(0);
-    expect(first.families.has('nodejs_eventloop_lag_seconds')).toBe(true);
-  });
-
-  it.each([
+  }
+  const zero = [
     // The start has logged a line or two already.
     ...METRICS.filter(({ type, name }) => type === 'counter' && !name.includes('_log_')).map(
       ({ name }) => name,
@@ -105,10 +66,33 @@ describe('the first scrape, before any poll has completed', () => {
     'evalwatch_project_consecutive_poll_failures',
     'evalwatch_prompts',
     'evalwatch_error_info_backlog',
-  ])('has every series of %s at 0', (name) => {
-    const values = new Set(first.families.get(name)?.samples.values());
-    expect(values).toEqual(new Set([0]));
-  });
+  ];
+  for (const name of zero) {
+    expect([name, new Set(samplesOf(name).map(([, value]) => value))]).toEqual([
+      name,
+      new Set([0]),
+    ]);
+  }
+
+  const known = new Set(METRICS.map(({ name }) => name));
+  const others = [...first.families.keys()].filter((name) => !known.has(name));
+  expect(others.filter((name) => name.startsWith('evalwatch_'))).toEqual([
+    'evalwatch_store_info',
+    'evalwatch_build_info',
+  ]);
+  expect(samplesOf('evalwatch_store_info')).toEqual([
+    [expect.stringMatching(/^evalwatch_store_info\{engine="sqlite",version="3\.[^"]+"\}$/), 1],
+  ]);
+  expect(samplesOf('evalwatch_build_info')).toEqual([
+    [
+      expect.stringMatching(
+        /^evalwatch_build_info\{version="[^"]+",revision="[^"]+",node_version="[^"]+",sqlite_version="3\.[^"]+"\}$/,
+      ),
+      1,
+    ],
+  ]);
+  expect(first.value('process_resident_memory_bytes')).toBeGreaterThan(0);
+  expect(first.families.has('nodejs_eventloop_lag_seconds')).toBe(true);
 });
 
 describe('the metrics of a running daemon', UNHURRIED, () => {
@@ -155,22 +139,6 @@ describe('the metrics of a running daemon', UNHURRIED, () => {
     ).toBe(polls);
     const level = { level: 'error' };
     expect(seen.value('evalwatch_log_messages_total', level)).toBe(1);
-  });
-
-  it('omit a project that was removed from the configuration before a restart', async () => {
-    await using service = await startService((_, response) =>
-      sendJson(response, [promptItem('p1', 'RUNNING')]),
-    );
-    await using place = await workspace(service.url, {
-      projects: [{ id: 'alpha' }, { id: 'beta' }],
-    });
-    await using daemon = await startHere(place);
-    await daemon.line('poll.completed', { project: 'beta' });
-    expect((await scrape(await daemon.url())).text).toContain('project="beta"');
-    await daemon.stop();
-    await place.configure({ projects: [{ id: 'alpha' }] });
-    await using next = await startHere(place);
-    expect((await scrape(await next.url())).text).not.toContain('beta');
   });
 
   it('include every metric with all its series once there is data for it', async () => {
