@@ -1,7 +1,5 @@
 import { join } from 'node:path';
 import { durability } from './durability.ts';
-import { failureTraffic } from './failure-traffic.ts';
-import { handover } from './handover.ts';
 import { hostile } from './hostile.ts';
 import { partialParsing } from './partial-parsing.ts';
 import { protocol } from './protocol.ts';
@@ -15,8 +13,6 @@ import { workers } from './workers.ts';
 export const ROWS: readonly Row[] = [
   durability,
   simulation,
-  failureTraffic,
-  handover,
   hostile,
   partialParsing,
   web,

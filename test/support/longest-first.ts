@@ -6,7 +6,6 @@ const LONGEST = [
   'test/e2e/alerting.',
   'test/e2e/page',
   'test/e2e/',
-  'test/unit/prometheus/promtool',
   'test/proof/hostile',
   'test/integration/workers',
   'test/proof/workers',

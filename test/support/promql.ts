@@ -61,46 +61,6 @@ export function resultLabels(query: string, labelsOf: LabelsOf): ReadonlySet<str
   return labelsAt(parse(query).topNode, { query, labelsOf }) ?? new Set();
 }
 
-/** Functions whose result needs no series. */
-const FROM_NOTHING = new Set(['absent', 'absent_over_time', 'pi', 'scalar', 'time', 'vector']);
-
-/**
- * Whether a query can have a result, given which metrics have series; if not, it never has one, whatever the values are.
- * `hasSeries` receives a selector's metric and the text of the selector.
- * @throws {Error} on a syntax error, and on `@`
- */
-export function canHaveResult(
-  text: string,
-  hasSeries: (metric: string, selector: string) => boolean,
-): boolean {
-  // The parser applies an offset to all operands before it.
-  const query = text.replaceAll(/\boffset\s+-?\w+/g, '');
-  const isPossible = (node: SyntaxNode): boolean => {
-    switch (node.name) {
-      case 'VectorSelector':
-        return hasSeries(textOf(query, node.getChild('Identifier')), textOf(query, node));
-      case 'BinaryExpr': {
-        const operands = expressionsIn(node).map((operand) => isPossible(operand));
-        if (node.getChild('Or')) return operands.includes(true);
-        if (node.getChild('Unless')) return operands[0] === true;
-        return !operands.includes(false);
-      }
-      case 'FunctionCall': {
-        const name = textOf(query, node.getChild('FunctionIdentifier'));
-        if (FROM_NOTHING.has(name)) return true;
-        break;
-      }
-      case 'OffsetExpr':
-      case 'StepInvariantExpr':
-        throw new Error(`cannot tell whether there is a result of ${text}`);
-      default:
-    }
-    const inner = node.getChild('FunctionCallBody') ?? node;
-    return expressionsIn(inner).every((each) => isPossible(each));
-  };
-  return expressionsIn(parse(query).topNode).every((each) => isPossible(each));
-}
-
 function parse(query: string): Tree {
   const tree = parser.parse(query);
   tree.iterate({

@@ -1,53 +1,19 @@
-import { execFile, spawn } from 'node:child_process';
+import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { type AddressInfo, type Server, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
 import { parse } from 'yaml';
 import { debianTool } from '../../support/debian-tool.ts';
 import { freePort } from '../../support/free-port.ts';
-import { withTeams, withWebhooks } from '../../support/team-routes.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 import { CONFIG, alerts } from './rules-file.ts';
 
-const amtool = debianTool('prometheus-alertmanager', 'amtool') ?? '';
 const alertmanager =
   debianTool('prometheus-alertmanager', 'prometheus-alertmanager', 'alertmanager') ?? '';
-const run = promisify(execFile);
 const FILE = join(CONFIG, 'alertmanager/alertmanager.yml');
-
-describe.skipIf(amtool === '')('the Alertmanager configuration', { timeout: 240_000 }, () => {
-  it('is valid', async () => {
-    expect((await run(amtool, ['check-config', FILE])).stdout).toContain('SUCCESS');
-  });
-
-  it.each([
-    ['severity=critical', 'critical'],
-    ['severity=warning', 'warning'],
-    ['severity=info', 'info'],
-    ['severity=unheard-of', 'warning'],
-    ['alertname=EvalwatchServiceFailing', 'critical'],
-    ['alertname=EvalwatchWatchdog severity=none', 'watchdog'],
-    ['team=search severity=critical', 'critical'],
-    ['team=search severity=warning', 'warning'],
-  ])('routes an alert with %s to the receiver %s', async (labels, receiver) => {
-    const args = ['config', 'routes', 'test', `--config.file=${FILE}`, ...labels.split(' ')];
-    expect((await run(amtool, args)).stdout.trim()).toBe(receiver);
-  });
-
-  it('is valid with its commented examples enabled', async () => {
-    await using directory = await temporaryDirectory();
-    const file = join(directory.path, 'alertmanager.yml');
-    const text = await readFile(FILE, 'utf8');
-    await writeFile(file, withWebhooks(withTeams(text, ['search', 'ads']), { watchdog: true }));
-    const { stdout } = await run(amtool, ['check-config', file]);
-    expect(stdout).toContain('SUCCESS');
-    expect(stdout).toContain('8 receivers');
-  });
-});
 
 it('sends nothing to an address that nobody has chosen', async () => {
   const { receivers } = parse(await readFile(FILE, 'utf8')) as { receivers: readonly object[] };

@@ -4,7 +4,7 @@ import { parse } from 'yaml';
 
 export const CONFIG = join(import.meta.dirname, '../../../config');
 export const RUNBOOKS = join(import.meta.dirname, '../../../docs/runbooks');
-export const RULES_FILE = join(CONFIG, 'prometheus/evalwatch.rules.yml');
+const RULES_FILE = join(CONFIG, 'prometheus/evalwatch.rules.yml');
 
 interface RecordingRule {
   readonly record: string;
