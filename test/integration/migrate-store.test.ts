@@ -225,7 +225,8 @@ describe.skipIf(postgresPrograms() === undefined)('migrate-store', () => {
     await empty.close();
     const blocker = await server.connect(database.name);
     try {
-      await blocker.query(`BEGIN; LOCK TABLE evalwatch.settlement IN ACCESS EXCLUSIVE MODE`);
+      // Lets the table be read, but not written.
+      await blocker.query(`BEGIN; LOCK TABLE evalwatch.settlement IN SHARE MODE`);
       const child = spawn(
         process.execPath,
         [ENTRY, 'migrate-store', '--from', file, '--config', config],
