@@ -19,8 +19,6 @@ export default defineConfig({
     maxWorkers: 7,
     sequence: { sequencer: LongestFirst },
     projects: [
-      // Some of them measure their own process.
-      { extends: true, test: { name: 'proof', include: ['test/proof/**/*.test.ts'] } },
       { extends: true, test: { name: 'replacing', include: REPLACING } },
       {
         extends: true,
@@ -28,7 +26,7 @@ export default defineConfig({
         test: {
           name: 'shared',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/proof/**', ...REPLACING],
+          exclude: REPLACING,
           isolate: false,
         },
       },

@@ -3,16 +3,14 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
 /** Path prefixes of the slowest files, the slowest first: the last ones to start decide when a run ends. */
 const LONGEST = [
+  'test/proof/simulation',
   'test/e2e/alerting.',
   'test/e2e/page',
   'test/e2e/',
-  'test/proof/hostile',
   'test/integration/workers',
-  'test/proof/workers',
   'test/integration/events',
   'test/unit/store/sqlite/lock',
   'test/integration/postgres/',
-  'test/proof/',
   'test/contract/',
   'test/integration/',
 ];
