@@ -14,6 +14,7 @@ const PARTS = {
 /** A service that attacks its client in every way it can: the daemon is not misled or held up, and reveals no key. */
 export const hostile: Row = {
   name: 'hostile',
+  judges: ['src/evaluation-api/', 'src/monitor/'],
   bug: [
     {
       what: 'a list that was cut is closed and used',

@@ -46,7 +46,7 @@ export interface Row {
   /** Name in the arguments of `scripts/proof.ts`, and of its file and folder. */
   readonly name: string;
   /** Folders and files that it judges, besides its own and those with its mistakes: paths in the repository. */
-  readonly judges?: readonly string[];
+  readonly judges: readonly string[];
   /** Whether it gets another seed each time without `--seed`. */
   readonly drawsSeed?: boolean;
   /** Rejects if a guarantee is broken, and with {@link Unavailable} if it cannot run here. */

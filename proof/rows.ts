@@ -26,7 +26,7 @@ export function rowsThatJudge(files: readonly string[]): readonly Row[] {
   return ROWS.filter((row) => {
     const planted = [row.bug ?? []].flat().map(({ file }) => join('src', file));
     const own = [`proof/${row.name}.ts`, `proof/${row.name}/`];
-    const judged = [...(row.judges ?? []), ...own, ...planted];
+    const judged = [...row.judges, ...own, ...planted];
     return files.some((file) => judged.some((path) => file.startsWith(path)));
   });
 }

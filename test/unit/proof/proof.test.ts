@@ -39,7 +39,7 @@ describe('the rows that judge a file', () => {
     expect(namesFor('README.md')).toEqual([]);
   });
 
-  it.each(ROWS)('of $name exist', ({ judges = [], bug = [] }) => {
+  it.each(ROWS)('of $name exist', ({ judges, bug = [] }) => {
     const planted = [bug].flat().map(({ file }) => join('src', file));
     for (const path of [...judges, ...planted]) {
       expect([path, existsSync(join(ROOT, path))]).toEqual([path, true]);
