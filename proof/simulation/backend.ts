@@ -1,5 +1,5 @@
-import type { OpenStore, OpenStoreOptions } from '../../src/store/open.ts';
 import type { StoreReader } from '../../src/monitor/ports/store.ts';
+import type { OpenStore, OpenStoreOptions } from '../../src/store/open.ts';
 import type { Machine } from './machine.ts';
 
 /** Time shorter than any statement takes to its server, ms. */

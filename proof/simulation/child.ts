@@ -11,7 +11,7 @@ const bugs: string[] = [];
 process.on('uncaughtException', (error) => void bugs.push(`a bug: ${error.stack}`));
 try {
   for (let seed = Number(first); seed < Number(first) + Number(count); seed += 1) {
-    const outcome = await simulate({ source, scenario: { part: part as Part, seed } });
+    const outcome = await simulate(source, part as Part, seed);
     const faults = [...bugs, ...outcome.faults];
     const { user, system } = process.cpuUsage();
     const trace = faults.length > 0 ? outcome.trace : [];

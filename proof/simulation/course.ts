@@ -1,33 +1,4 @@
-import type { Project } from './configuration.ts';
-import type { Kernel } from './kernel.ts';
-
-/** State of a run that all of its parts share, with the faults found so far. */
-export interface Course {
-  readonly kernel: Kernel;
-  readonly projects: readonly Project[];
-  /** Whether several workers share a database. */
-  readonly isShared: boolean;
-  readonly leaseMs: number;
-  /** Records a difference, and ends the run. */
-  readonly fault: (text: string) => void;
-  /** Records an error that should not have been thrown. */
-  readonly bug: (error: unknown) => void;
-  readonly faults: () => readonly string[];
-  /** Counts an act on the processes, which can delay polls. */
-  readonly act: (name: string) => void;
-  readonly acts: () => Readonly<Record<string, number>>;
-  /** Records that something happens that can delay polls. */
-  readonly disturbed: () => void;
-  /** Returns when the last fault that can delay polls began or ended. */
-  readonly disturbedAt: () => number;
-  /** Runs `work` after `ms`, or when the calm begins. */
-  readonly later: (ms: number, work: () => void) => void;
-  /** Whether the time without faults has begun. */
-  readonly isCalm: () => boolean;
-  readonly beginCalm: () => void;
-  /** Runs all work that was put off. */
-  readonly catchUp: () => void;
-}
+import type { Course, Host } from './parts.ts';
 
 export function createCourse(
   facts: Pick<Course, 'kernel' | 'projects' | 'isShared' | 'leaseMs'>,
@@ -81,4 +52,8 @@ export function createCourse(
       for (const work of put) work();
     },
   };
+}
+
+export function createHosts(names: readonly string[]): readonly Host[] {
+  return names.map((name) => ({ name, wallOffset: 0, life: undefined }));
 }

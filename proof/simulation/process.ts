@@ -6,19 +6,13 @@ import type * as SchedulingRoom from '../../src/app/scheduling.ts';
 import type { Config } from '../../src/config/config.ts';
 import type { Logger } from '../../src/log/logger.ts';
 import type * as ErrorsRoom from '../../src/monitor/errors.ts';
-import type { MonitorEvent } from '../../src/monitor/events.ts';
-import type { ReloadResult } from '../../src/web/reload-result.ts';
+import type { FinishedPoll, MonitorEvent } from '../../src/monitor/events.ts';
+import type { Access } from './backend.ts';
 import type { Kernel } from './kernel.ts';
-import type { Machine } from './machine.ts';
-
-/** Functions of the sources under test. */
-export interface Sources {
-  readonly openEngine: typeof EngineRoom.openEngine;
-  readonly createScheduling: typeof SchedulingRoom.createScheduling;
-  readonly createReload: typeof ReloadRoom.createReload;
-  readonly startMaintenance: typeof MaintenanceRoom.startMaintenance;
-  readonly unlessStoreFails: typeof ErrorsRoom.unlessStoreFails;
-}
+import { type Machine, createMachine } from './machine.ts';
+import { type Network, type NetworkOptions, createNetwork } from './network.ts';
+import type { Host, Life, Process, Simulation, Sources } from './parts.ts';
+import { MINUTE, SECOND } from './scenario.ts';
 
 export async function loadSources(source: string): Promise<Sources> {
   const load = async <Room>(file: string): Promise<Room> =>
@@ -34,7 +28,7 @@ export async function loadSources(source: string): Promise<Sources> {
   };
 }
 
-export interface ProcessOptions {
+interface ProcessOptions {
   readonly kernel: Kernel;
   readonly machine: Machine;
   readonly sources: Sources;
@@ -44,15 +38,8 @@ export interface ProcessOptions {
   readonly onError: (error: unknown) => void;
 }
 
-export interface Process {
-  /** Applies another configuration, as the daemon does after it has read it. */
-  readonly reload: (next: Config) => Promise<ReloadResult>;
-  /** Stops the process in good order. */
-  readonly stop: () => Promise<void>;
-}
-
 /** Starts the daemon without its web server: `startDaemon` with simulated surroundings. */
-export async function startProcess(options: ProcessOptions): Promise<Process> {
+async function startProcess(options: ProcessOptions): Promise<Process> {
   const { kernel, machine, sources, config, outside, onEvent, onError } = options;
   const { clock } = machine;
   const logger = tracingLogger(kernel, machine.name);
@@ -122,4 +109,217 @@ function tracingLogger(kernel: Kernel, name: string): Logger {
     setLevel: () => {},
     onLine: () => {},
   };
+}
+
+/** Probability that a process is paused while a request of it is on its way, with one project. */
+const SUDDEN_PAUSE = 0.02;
+/** The same while it requests the details of a failure, which it must not report after its lease. */
+const SUDDEN_PAUSE_AT_DETAIL = 0.05;
+/** The same just before the end of that answer, which then may arrive after the lease. */
+const SUDDEN_PAUSE_AT_END = 0.05;
+/** Probability that a process dies while the postponement of a failure is held up. */
+const DEATH_AT_POSTPONEMENT = 0.5;
+/** Probability that a process is stopped soon after a request for failure details, or a failed request for places. */
+const STOP_AT_DETAIL = 0.02;
+const STOP_AT_PLACES = 0.05;
+/** The same after a single write that the disk refused: the stop finds a disk that takes everything. */
+const STOP_AT_REFUSAL = 0.6;
+/** Time after a change of the configuration, or a pause, after which nothing that was sent before arrives, ms. */
+const FORGOTTEN_MS = 2 * MINUTE;
+/** Upper bound of the time that passes while a process measures 1 ms, ms. */
+const FASTEST_CLOCK = 1.001;
+/** Events after which a process may die before its next step. */
+const SHORT_LIVED: ReadonlySet<string> = new Set([
+  'record.transition',
+  'prompt.failed',
+  'poll.finished',
+]);
+
+/** Whether a process has a project in its configuration, or may have it. */
+function isConfigured({ config, isReloading }: Life, project: string): boolean {
+  return isReloading || config.projects.some(({ id }) => id === project);
+}
+
+/** Returns the function that starts a process on a host, and another one if its store fails. */
+export function createStarts(
+  simulation: Simulation,
+  answer: NetworkOptions['answer'],
+): (host: Host) => void {
+  const { course, oracle, watch, rollouts, failovers, endings } = simulation;
+  const { kernel, fault, bug } = course;
+  let lives = 0;
+  /** When each project was last added to those that are configured in the database. */
+  const addedAt = new Map<string, number>();
+
+  function connect(machine: Machine, life: () => Life): Network {
+    const countRequest = simulation.requestRate.watch(machine);
+    return createNetwork({
+      kernel,
+      machine,
+      answer,
+      weather: simulation.conditions.network,
+      onSent: (address, isDetail) => {
+        countRequest(address);
+        const usual = SUDDEN_PAUSE / course.projects.length;
+        endings.pauseSometimes(life(), isDetail ? SUDDEN_PAUSE_AT_DETAIL : usual, isDetail);
+        if (isDetail) endings.stopSometimes(life(), STOP_AT_DETAIL);
+        rollouts.sent(life());
+      },
+      answerDelay: (isDetail) =>
+        isDetail ? undefined : simulation.partitions.delayListing(life()),
+      onEnding: (isDetail) => {
+        if (isDetail) endings.pauseSometimes(life(), SUDDEN_PAUSE_AT_END, isDetail);
+      },
+      onListing: (listing) => oracle.read(machine.name, listing),
+    });
+  }
+
+  function access(machine: Machine, life: () => Life): Promise<Access> {
+    const { name } = machine;
+    return simulation.backend.access({
+      machine,
+      onWritten: () => endings.dieSometimes(life()),
+      onRefused: () => {
+        if (simulation.conditions.isStoreUsual()) endings.stopSometimes(life(), STOP_AT_REFUSAL);
+      },
+      isCutOff: () => simulation.partitions.isCutOff(life().host),
+      onCommitting: (project) => {
+        simulation.outages.committing(life());
+        return failovers.committing(project);
+      },
+      onCommitted: (project) => {
+        failovers.committed(project);
+        oracle.committed(name, project);
+      },
+      onClaimSent: () => failovers.sendingClaim(name),
+      onClaiming: () => {
+        const onClaimed = failovers.claiming(name);
+        return (claimed) => {
+          watch.claimed(claimed);
+          onClaimed?.(claimed);
+        };
+      },
+      onConfigured: (change) => {
+        for (const project of change.added) addedAt.set(project, kernel.now());
+        rollouts.configured(life(), change);
+      },
+      onFailureClaimed: (project) => checkConfigured(life(), project),
+      onPostponementHeldUp: () => endings.dieSometimes(life(), DEATH_AT_POSTPONEMENT),
+      onTrouble: () => watch.troubled(name),
+      onUnanswered: () => watch.unanswered(name),
+      onReleaseFailed: () => watch.releaseFailed(name, life),
+      onBeat: () => watch.beating(name),
+      onRenewed: () => {
+        watch.renewed(name);
+        endings.dieAtRenewalSometimes(life());
+      },
+      onLeasesRead: (leases) => {
+        watch.beating(name);
+        simulation.deadLeases.read(name, leases);
+      },
+      onLeft: () => watch.left(name),
+      onGrantFailed: () => endings.stopSometimes(life(), STOP_AT_PLACES),
+    });
+  }
+
+  function checkConfigured(own: Life, project: string): void {
+    // It may still act on what it read before a reload, a pause or the change of another worker.
+    const changedAt = Math.max(own.configuredAt, own.resumedAt, addedAt.get(project) ?? 0);
+    if (isConfigured(own, project) || kernel.now() < changedAt + FORGOTTEN_MS) return;
+    fault(`${own.machine.name}, which has not configured ${project}, takes a failure of it`);
+  }
+
+  /** Checks that a poll did not begin after a reload that removed its project. A commit that is on its way then is told. */
+  function checkOutcome(own: Life, { project, durationMs }: FinishedPoll): void {
+    if (isConfigured(own, project)) return;
+    const begunAt = kernel.now() - durationMs * FASTEST_CLOCK;
+    if (begunAt <= own.configuredAt) return;
+    fault(`${own.machine.name} tells the outcome of a poll of ${project}, a removed project`);
+  }
+
+  function observe(own: Life, event: MonitorEvent): void {
+    const { rhythm, setbacks } = simulation;
+    const { name } = own.machine;
+    if (event.type === 'scheduler.started_poll') {
+      kernel.note(`${name} polls ${event.project}`);
+      if (!isConfigured(own, event.project))
+        fault(`${name} polls ${event.project}, a removed project`);
+      setbacks.ticked(event.project);
+      rhythm.started(event.project, own.machine);
+    }
+    if (event.type === 'poll.finished') {
+      checkOutcome(own, event);
+      setbacks.ended(event.project);
+      rhythm.ended(event.project, own.machine);
+    }
+    if (event.type === 'scheduler.overlapped') {
+      setbacks.ticked(event.project);
+      rhythm.overlapped(event.project, own.machine);
+    }
+    oracle.observe(name, event);
+    watch.observe(own.machine, event);
+    simulation.calm.observe(own.machine, event);
+    if (SHORT_LIVED.has(event.type)) endings.dieSometimes(own);
+  }
+
+  async function begin(host: Host): Promise<void> {
+    lives += 1;
+    course.disturbed();
+    const drift = 1 + kernel.between(-0.0002, 0.0002);
+    const machine = createMachine(kernel, `${host.name}-${lives}`, {
+      wallOffset: host.wallOffset,
+      drift,
+    });
+    const life = () => own;
+    const network = connect(machine, life);
+    const store = await kernel.real(() => access(machine, life));
+    const own: Life = {
+      host,
+      machine,
+      network,
+      access: store,
+      config: rollouts.atStart(host.name),
+      startedAt: kernel.now(),
+      configuredAt: kernel.now(),
+      isReloading: false,
+      steadySince: undefined,
+      pausedAt: -Infinity,
+      resumedAt: -Infinity,
+    };
+    host.life = own;
+    kernel.note(`${machine.name} starts`);
+    try {
+      const process = await startProcess({
+        kernel,
+        machine,
+        sources: simulation.sources,
+        config: own.config,
+        outside: {
+          openStore: store.open,
+          service: { dispatcher: network.dispatcher, random: () => kernel.random() },
+        },
+        onEvent: (event) => observe(own, event),
+        onError: bug,
+      });
+      own.stop = process.stop;
+      own.reload = process.reload;
+      rollouts.started(own);
+      own.steadySince = kernel.now();
+      course.disturbed();
+    } catch (error) {
+      // The supervisor starts it again.
+      if (!(error instanceof Error && error.name === 'StoreError')) throw error;
+      kernel.note(`${machine.name} did not start: ${error.message}`);
+      machine.kill();
+      store.kill();
+      host.life = undefined;
+      course.later(5 * SECOND, () => start(host));
+    }
+  }
+
+  function start(host: Host): void {
+    void begin(host).catch(bug);
+  }
+
+  return start;
 }

@@ -1,7 +1,7 @@
 import type { Config } from '../../src/config/config.ts';
-import type { ReloadResult } from '../../src/web/reload-result.ts';
-import type { ConfiguredProjects } from './backend.ts';
-import type { Kernel } from './kernel.ts';
+import { ADDRESSES } from './network.ts';
+import type { Life, Rollouts, Simulation } from './parts.ts';
+import { configOf } from './scenario.ts';
 
 /** Mean time between two changes of the configuration, ms. */
 const MEAN_INTERVAL_MS = 40 * 60_000;
@@ -14,113 +14,93 @@ const STARTS_WITH_OLD = 0.3;
 /** Maximum time from a request to the reload that meets it, ms. */
 const MEETING_MS = 40;
 
-/** A process that can be given another configuration. */
-export interface Reloading {
-  readonly host: { readonly name: string };
-  /** Configuration in force, or in force once the process has started. */
-  config: Config;
-  /** Virtual time at which it came into force. */
-  configuredAt: number;
-  /** Undefined until the process has started. */
-  readonly reload?: (next: Config) => Promise<ReloadResult>;
-  isReloading: boolean;
-}
-
-/** The configuration as people change it, and the reloads by which the processes follow. */
-export interface Rollouts {
-  /** Begins to change the configuration. */
-  start(): void;
-  /** Makes all processes follow the first configuration from now on. */
-  end(): void;
-  /** Returns the configuration with which a process starts. */
-  atStart(host: string): Config;
-  /** Called when a process has started, or has sent a request. */
-  started(process: Reloading): void;
-  sent(process: Reloading): void;
-  /** Called when the database has changed the configured projects for a process, which may be dead by now. */
-  configured(process: Reloading, change: Omit<ConfiguredProjects, 'added'>): void;
-  /** Called when a standby has taken the place of the database, which may have lost changes. */
-  failedOver(): void;
-  /** Returns the ids of the projects that are configured in the store. */
-  stored(): Promise<readonly string[]>;
-  /** Whether a project is configured in every process that runs, and none is reloading. */
-  isWatched(project: string): boolean;
-  /** Whether all processes that run have the same configuration. */
-  isAgreed(): boolean;
-  /** Whether a failover may have lost configured projects that nobody has configured since. */
-  mayLackChanges(): boolean;
-}
-
-export interface RolloutsOptions {
-  readonly kernel: Kernel;
-  /** Draws when the configuration changes. */
-  readonly pick: () => number;
-  readonly whole: Config;
-  readonly addresses: readonly string[];
-  /** Returns the processes that live. */
-  readonly processes: () => readonly Reloading[];
-  /** Whether a process lives and neither stands still nor stops. */
-  readonly isRunning: (process: Reloading) => boolean;
-  readonly stored: () => Promise<readonly string[]>;
-  /** Called when a reload begins and when it ends, with whether all other processes have followed the change already. */
-  readonly onReload: (process: Reloading, state: 'begins' | 'ends', isLast: boolean) => void;
-  readonly fault: (text: string) => void;
-  readonly onError: (error: unknown) => void;
-}
-
-export function createRollouts(options: RolloutsOptions): Rollouts {
-  const { kernel, pick, whole, addresses, processes, isRunning, stored, onReload } = options;
-  const { fault, onError } = options;
+/** @param pick draws when the configuration changes */
+export function createRollouts(simulation: Simulation, pick: () => number): Rollouts {
+  const { course, hosts, backend, watch, requestRate } = simulation;
+  const { kernel, fault, bug } = course;
+  const whole = configOf(course.isShared, course.projects);
   let wanted = whole;
   let isOver = false;
   /** Last configuration of each host, by name. */
   const lastOf = new Map<string, Config>();
   /** Processes that reload during their next request. */
-  const meeting = new Set<Reloading>();
+  const meeting = new Set<Life>();
   /** Number of starts, reloads, failovers and changes by processes that do not reload: constant while a reload is alone. */
   let changes = 0;
   let mayLackChanges = false;
+
+  /** Returns the processes that live. */
+  function processes(): readonly Life[] {
+    return hosts.flatMap(({ life }) => life ?? []);
+  }
+
+  function isRunning({ steadySince, machine }: Life): boolean {
+    return steadySince !== undefined && !machine.isPaused();
+  }
+
+  /** Returns the ids of the projects that are configured in the store. */
+  function stored(): Promise<readonly string[]> {
+    return kernel.real(async () => {
+      const reader = await backend.openReader();
+      const snapshot = await reader.snapshot();
+      await reader.close();
+      return snapshot.projects.map(({ project }) => project);
+    });
+  }
+
+  /** Reports a reload. @param isLast whether all other processes have followed the change already */
+  function report(own: Life, state: 'begins' | 'ends', isLast: boolean): void {
+    const isCurrent = own.host.life === own;
+    if (isCurrent && own.steadySince !== undefined) own.steadySince = kernel.now();
+    if (isCurrent) watch.reloaded(own.machine.name);
+    if (state === 'begins') {
+      course.act('reload');
+      requestRate.reloading();
+      if (isCurrent) simulation.outages.reloading(own);
+    } else course.disturbed();
+    if (isLast) simulation.failovers.reloading(state);
+  }
 
   function change(): void {
     if (isOver) return;
     kernel.after(-Math.log(1 - pick()) * MEAN_INTERVAL_MS, change);
     const kept = whole.projects.filter(() => kernel.chance(0.7));
     const projects = kept.length === 0 ? whole.projects : kept;
-    const baseUrl = addresses[kernel.chance(0.5) ? 0 : 1] ?? '';
+    const baseUrl = ADDRESSES[kernel.chance(0.5) ? 0 : 1];
     wanted = { ...whole, projects, service: { ...whole.service, baseUrl } };
     kernel.note(`WANTED ${baseUrl} ${idsOf(wanted).join()}`);
     for (const process of processes()) follow(process);
   }
 
-  function follow(process: Reloading): void {
+  function follow(process: Life): void {
     kernel.after(kernel.between(0, MAX_ROLLOUT_MS), () => {
       if (!isOver && kernel.chance(0.5)) meeting.add(process);
       else reload(process);
     });
   }
 
-  function reload(process: Reloading): void {
+  function reload(process: Life): void {
     meeting.delete(process);
     if (!processes().includes(process) || process.config === wanted) return;
     if (!isRunning(process) || process.isReloading) {
       kernel.after(AGAIN_MS, () => reload(process));
       return;
     }
-    void apply(process, wanted).catch(onError);
+    void apply(process, wanted).catch(bug);
   }
 
-  async function apply(process: Reloading, next: Config): Promise<void> {
+  async function apply(process: Life, next: Config): Promise<void> {
     const before = await stored();
     const own = (changes += 1);
     const others = processes().filter((other) => other !== process);
     const isAlone = !others.some((other) => other.isReloading);
     const isLast = isAlone && others.every(({ config }) => config === next);
     process.isReloading = true;
-    onReload(process, 'begins', isLast);
+    report(process, 'begins', isLast);
     const { ok, reasons } = (await process.reload?.(next)) ?? { ok: false, reasons: [] };
     process.isReloading = false;
     if (!processes().includes(process)) return;
-    onReload(process, 'ends', isLast);
+    report(process, 'ends', isLast);
     kernel.note(`${process.host.name} reloads: ${ok ? 'done' : reasons.join()}`);
     if (ok) {
       process.config = next;

@@ -1,18 +1,36 @@
+import { createService } from '../../src/simulator/service.ts';
+import { createKeyRing } from '../../src/simulator/world/key-ring.ts';
 import { World } from '../../src/simulator/world/world.ts';
 import { randomNumbers } from '../random.ts';
-import { assemble, openBackend } from './assembly.ts';
-import { ALL_PROJECTS } from './configuration.ts';
-import { type Course, createCourse } from './course.ts';
-import { DAY, HOUR, MINUTE, SECOND } from './durations.ts';
-import { type Endings, MAX_STOP_MS } from './endings.ts';
-import { createConditions } from './faults/conditions.ts';
-import { createDatabaseClock } from './faults/database-clock.ts';
-import { startDisturbances } from './faults/disturbances.ts';
-import { createHosts, type Host } from './hosts.ts';
+import type { Backend } from './backend.ts';
+import { createCourse, createHosts } from './course.ts';
+import { createDatabaseClock, createSetbacks, createWallClocks } from './faults/clocks.ts';
+import { createFailovers } from './faults/failovers.ts';
+import { MAX_STOP_MS, createEndings, startDisturbances } from './faults/processes.ts';
+import { createConditions, createOutages, createPartitions } from './faults/store.ts';
 import { createKernel } from './kernel.ts';
 import { START } from './machine.ts';
-import { loadSources } from './process.ts';
-import { HOURS, type Scenario, sizeOf } from './scenario.ts';
+import { createTwins } from './network.ts';
+import type { Course, Endings, Host, Simulation } from './parts.ts';
+import { createPostgresBackend } from './postgres/backend.ts';
+import { createStarts, loadSources } from './process.ts';
+import { createRollouts } from './rollouts.ts';
+import { createCalm } from './rules/calm.ts';
+import { createOracle } from './rules/oracle.ts';
+import { createDeadLeases, createRhythm } from './rules/rhythm.ts';
+import { createRequestRate, createWatch } from './rules/watch.ts';
+import {
+  ALL_PROJECTS,
+  DAY,
+  HOUR,
+  HOURS,
+  MINUTE,
+  SECOND,
+  type Part,
+  sizeOf,
+  KEY,
+} from './scenario.ts';
+import { createSqliteBackend } from './sqlite.ts';
 
 /** Time without faults at the end, in which everything that is pending has to end. */
 const CALM_MS = 45 * MINUTE;
@@ -23,11 +41,6 @@ const LEASES_MS = [
   ...Array.from({ length: 3 }, () => 15 * SECOND),
   5 * SECOND,
 ];
-
-export interface RunOptions {
-  readonly source: string;
-  readonly scenario: Scenario;
-}
 
 export interface Outcome {
   readonly faults: readonly string[];
@@ -42,9 +55,7 @@ export interface Outcome {
 }
 
 /** Simulates one daemon with SQLite, or several workers with PostgreSQL. The seed decides everything. */
-export async function simulate(options: RunOptions): Promise<Outcome> {
-  const { source, scenario } = options;
-  const { part, seed } = scenario;
+export async function simulate(source: string, part: Part, seed: number): Promise<Outcome> {
   const { projects, isQuiet } = sizeOf(seed);
   const durationMs = HOURS * HOUR;
   // A generator of its own, so that a run without one kind of faults has the others at the same times.
@@ -63,12 +74,12 @@ export async function simulate(options: RunOptions): Promise<Outcome> {
   const databaseClock = createDatabaseClock(course);
   const surroundings = { course, sources, world, conditions, databaseClock };
   await using backend = await openBackend(source, surroundings);
-  const parts = assemble({ seed, hosts, backend, ...surroundings });
+  const parts = assemble({ hosts, backend, ...surroundings }, seed);
   const { endings, failovers, outages, rollouts } = parts;
 
   for (const host of hosts) course.later(kernel.random() * SECOND, () => parts.start(host));
   turnWorld(course, world, durationMs - CALM_MS / 2);
-  startDisturbances({ course, pick, hosts, conditions, databaseClock, ...parts });
+  startDisturbances(parts, pick);
   parts.rhythm.check();
   if (isQuiet) {
     course.beginCalm();
@@ -133,4 +144,60 @@ async function stopAll(
       await kernel.runUntil(kernel.now() + MAX_STOP_MS, endings.stop(life, end));
     }
   }
+}
+
+/** Time within which a poll that is due has to begin. */
+const PATIENCE_MS = 90 * SECOND;
+/** The same with a database: a held-up statement times out after 30 s, then its outcome is queried until an answer comes. */
+const PATIENCE_WITH_DATABASE_MS = 130 * SECOND;
+/** Time after which others find that a lease has ended, in leases: one lease, one beat and a margin. */
+const NOTICED_AFTER_LEASES = 4 / 3;
+/** Probability that a listing has an undocumented item. */
+const ODD_LISTING = 0.1;
+
+type Given = Pick<
+  Simulation,
+  'course' | 'sources' | 'hosts' | 'world' | 'backend' | 'conditions' | 'databaseClock'
+>;
+
+/** Opens the store of all processes: PostgreSQL for several, otherwise SQLite. */
+async function openBackend(
+  source: string,
+  { course, conditions, databaseClock }: Pick<Given, 'course' | 'conditions' | 'databaseClock'>,
+): Promise<Backend> {
+  const { kernel, isShared, leaseMs, fault } = course;
+  const common = { kernel, source, weather: conditions.store };
+  if (!isShared) return await createSqliteBackend(common);
+  return await createPostgresBackend({
+    ...common,
+    leaseMs,
+    fault,
+    clockOffset: databaseClock.offset,
+  });
+}
+
+function assemble(given: Given, seed: number): Simulation {
+  const { course, world } = given;
+  const { kernel, isShared, leaseMs } = course;
+  const patienceMs = isShared
+    ? PATIENCE_WITH_DATABASE_MS + NOTICED_AFTER_LEASES * leaseMs
+    : PATIENCE_MS;
+  const simulation = { ...given, patienceMs } as Simulation;
+  simulation.oracle = createOracle(simulation);
+  simulation.requestRate = createRequestRate(simulation);
+  simulation.setbacks = createSetbacks(simulation);
+  simulation.watch = createWatch(simulation);
+  simulation.rollouts = createRollouts(simulation, randomNumbers(seed ^ 0x5a5a5a5a));
+  simulation.wallClocks = createWallClocks(simulation);
+  simulation.partitions = createPartitions(simulation);
+  simulation.deadLeases = createDeadLeases(simulation);
+  simulation.rhythm = createRhythm(simulation);
+  simulation.calm = createCalm(simulation);
+  simulation.endings = createEndings(simulation);
+  simulation.failovers = createFailovers(simulation);
+  simulation.outages = createOutages(simulation);
+  const service = createService({ world, keys: createKeyRing(KEY), etag: 'none' });
+  const answer = createTwins(service, () => kernel.chance(ODD_LISTING));
+  simulation.start = createStarts(simulation, answer);
+  return simulation;
 }

@@ -1,19 +1,89 @@
+import type { Config } from '../../src/config/config.ts';
+
+export const KEY = 'simulated-service-key';
+export const MISSING_AFTER = 3;
+
 /** One daemon with SQLite, or three workers with PostgreSQL. */
 export const PARTS = ['daemon', 'workers'] as const;
 export type Part = (typeof PARTS)[number];
 
-/** A run: the seed decides everything that happens in it. */
-export interface Scenario {
-  readonly part: Part;
-  readonly seed: number;
-}
-
 /** Simulated time of a run. */
 export const HOURS = 4;
-export const MAX_PROJECTS = 20;
+const MAX_PROJECTS = 20;
 const FEW_PROJECTS = 3;
 
 /** Returns the number of projects in the run of a seed, and whether it has no faults. */
 export function sizeOf(seed: number): { readonly projects: number; readonly isQuiet: boolean } {
   return { projects: seed % 5 === 0 ? MAX_PROJECTS : FEW_PROJECTS, isQuiet: seed % 16 === 0 };
+}
+
+/** Lengths of time, ms. */
+export const SECOND = 1000;
+export const MINUTE = 60 * SECOND;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
+
+export const JITTER_MS = 5 * SECOND;
+export const MAX_REQUESTS_PER_SECOND = 3;
+
+export interface Project {
+  readonly id: string;
+  readonly schedule: string;
+  /** Interval of the schedule, ms. Its runs are at the multiples. */
+  readonly periodMs: number;
+}
+
+export const ALL_PROJECTS: readonly Project[] = [
+  { id: 'alpha', schedule: '*/5 * * * *', periodMs: 5 * MINUTE },
+  { id: 'beta', schedule: '*/30 * * * * *', periodMs: 30 * SECOND },
+  { id: 'gamma', schedule: '*/15 * * * *', periodMs: 15 * MINUTE },
+  ...Array.from({ length: MAX_PROJECTS - 3 }, (_, n) => {
+    const minutes = [5, 10, 15][n % 3] ?? 5;
+    return { id: `p${n}`, schedule: `*/${minutes} * * * *`, periodMs: minutes * MINUTE };
+  }),
+];
+
+export function configOf(isShared: boolean, projects: readonly Project[]): Config {
+  const expect = { limits: { PENDING: 'auto', RUNNING: 'auto' }, maxFailureRatio: 0.2 } as const;
+  return {
+    file: '/simulated.yaml',
+    files: [],
+    sources: [],
+    service: {
+      baseUrl: 'http://service.test',
+      timeoutMs: 10 * SECOND,
+      retries: 2,
+      maxConcurrency: 4,
+      maxRequestsPerSecond: MAX_REQUESTS_PER_SECOND,
+      maxResponseBytes: 10_000_000,
+      maxItems: 10_000,
+      authorities: undefined,
+      proxyUrl: undefined,
+    },
+    promptUrl: undefined,
+    jitterMs: JITTER_MS,
+    missingAfter: MISSING_AFTER,
+    projects: projects.map(({ id, schedule }) => ({
+      id,
+      schedule,
+      timezone: 'UTC',
+      key: { env: 'KEY', value: KEY },
+      datasets: false,
+      team: '',
+      expect,
+    })),
+    store: isShared
+      ? { postgresUrl: { env: 'URL', value: '' }, leaseMs: 0, retentionMs: 400 * DAY }
+      : { path: '', retentionMs: 400 * DAY },
+    web: {
+      host: '127.0.0.1',
+      port: 0,
+      allowedHosts: [],
+      externalUrl: undefined,
+      enableLifecycle: false,
+      configFile: undefined,
+    },
+    log: { level: 'info' },
+    heartbeat: undefined,
+  };
 }

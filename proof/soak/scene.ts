@@ -16,7 +16,6 @@ import {
 } from '../../test/support/evalwatch.ts';
 import { createLivingWorld } from '../../test/support/soak/living-world.ts';
 import { differences } from '../../test/support/oracle.ts';
-import { storedErrorTotals } from '../../test/support/oracle/error-totals.ts';
 import {
   type FailureRow,
   listingsOf,
@@ -27,7 +26,7 @@ import {
   type TimeSpan,
   type TransitionRow,
 } from '../../test/support/oracle/observation.ts';
-import { checkGrowth } from '../../test/support/oracle/totals.ts';
+import { checkGrowth, storedErrorTotals } from '../../test/support/oracle/totals.ts';
 import { type Scrape, scrape } from '../../test/support/scrape.ts';
 
 /** API key with special characters of URLs and regular expressions. */

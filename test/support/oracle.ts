@@ -1,10 +1,7 @@
-import { checkChains } from './oracle/chains.ts';
-import { checkHistories } from './oracle/ends.ts';
-import { checkErrorTotals } from './oracle/error-totals.ts';
-import { checkFailures } from './oracle/failures.ts';
-import { checkLines } from './oracle/lines.ts';
+import { checkChains, checkErrorTotals, checkTotals } from './oracle/totals.ts';
+import { checkHistories } from './oracle/history.ts';
+import { checkFailures, checkLines } from './oracle/lines.ts';
 import type { Before, Observation } from './oracle/observation.ts';
-import { checkTotals } from './oracle/totals.ts';
 
 /**
  * Returns the differences between what a daemon recorded, showed or logged and what follows from all that it was served. It

@@ -1,12 +1,6 @@
-import { type Backend, BEFORE_ARRIVAL_MS } from '../backend.ts';
-import type { Course } from '../course.ts';
-import { MINUTE, SECOND } from '../durations.ts';
-import type { Endings } from '../endings.ts';
-import type { Host } from '../hosts.ts';
-import type { Oracle } from '../oracle.ts';
-import type { Rollouts } from '../rollouts.ts';
-import type { Watch } from '../watch.ts';
-import type { Conditions } from './conditions.ts';
+import { BEFORE_ARRIVAL_MS } from '../backend.ts';
+import type { Failovers, Simulation } from '../parts.ts';
+import { MINUTE, SECOND } from '../scenario.ts';
 
 /** Maximum age of a standby that lacks a commit or a claim, ms: a lease of a minute, renewed before, still holds then. */
 const MAX_LAG_MS = 40 * SECOND;
@@ -22,36 +16,6 @@ const LACKS_RELOAD = 0.1;
 /** Maximum time from the end of that reload until the standby takes over, ms. */
 const MAX_FORGETTING_MS = 2 * SECOND;
 
-/** Standbys that take the place of the database, without the last commits, the last claim or the last reload. */
-export interface Failovers {
-  failOver(): void;
-  /** Called when a commit of a project is sent. Returns whether a standby takes over first, so that it gets the commit. */
-  committing(project: string): boolean;
-  committed(project: string): void;
-  /**
-   * Called when a claim of a worker is sent. Returns whether a standby that lacks the worker's previous claim takes over
-   * first, so that it gets this claim.
-   */
-  sendingClaim(worker: string): boolean;
-  /** Called before a claim of a worker is executed. Returns the function to call with the claimed projects. */
-  claiming(worker: string): ((claimed: readonly string[]) => void) | undefined;
-  /** Called when the last process to follow a change of the configuration begins its reload, and when it has ended it. */
-  reloading(state: 'begins' | 'ends'): void;
-  /** Drops the standby if it would take over only at a claim or a commit, and plans no other one. */
-  end(): void;
-}
-
-export interface FailoversOptions {
-  readonly course: Course;
-  readonly backend: Pick<Backend, 'makeStandby' | 'openReader'>;
-  readonly hosts: readonly Host[];
-  readonly oracle: Pick<Oracle, 'save'>;
-  readonly watch: Pick<Watch, 'failedOver'>;
-  readonly rollouts: Pick<Rollouts, 'failedOver'>;
-  readonly conditions: Pick<Conditions, 'slowService'>;
-  readonly endings: Pick<Endings, 'kill'>;
-}
-
 interface Standby {
   /** Projects whose commits it lacks. */
   readonly behind: Set<string>;
@@ -64,8 +28,8 @@ interface Standby {
   readonly takeOver: () => void;
 }
 
-export function createFailovers(options: FailoversOptions): Failovers {
-  const { course, backend, hosts, oracle, watch, rollouts, conditions, endings } = options;
+export function createFailovers(simulation: Simulation): Failovers {
+  const { course, backend, hosts, oracle, watch, rollouts, conditions, endings } = simulation;
   const { kernel } = course;
   /** The standby that takes over next. */
   let standby: Standby | undefined;

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import type * as ErrorsRoom from '../../../src/monitor/errors.ts';
-import type { Attempt, Database, Statement } from '../../../src/store/postgres/database.ts';
 import type * as OpenWorkRoom from '../../../src/store/open-work.ts';
+import type { Attempt, Database, Statement } from '../../../src/store/postgres/database.ts';
 import type * as PgErrorsRoom from '../../../src/store/postgres/errors.ts';
 import type * as PostgresRoom from '../../../src/store/postgres/postgres-store.ts';
 import type { AccessOptions, Backend, ReadLease } from '../backend.ts';

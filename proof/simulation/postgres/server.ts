@@ -1,12 +1,12 @@
-import { Duplex } from 'node:stream';
 import { join } from 'node:path';
+import { Duplex } from 'node:stream';
 import { PGlite } from '@electric-sql/pglite';
 import { Client } from 'pg';
 import type { StoreReader } from '../../../src/monitor/ports/store.ts';
 import type { Statement } from '../../../src/store/postgres/database.ts';
-import type * as MigrateRoom from '../../../src/store/postgres/sql/migrate.ts';
 import type * as ReadsRoom from '../../../src/store/postgres/reads.ts';
 import type * as SessionRoom from '../../../src/store/postgres/session.ts';
+import type * as MigrateRoom from '../../../src/store/postgres/sql/migrate.ts';
 import type * as UrlRoom from '../../../src/store/postgres/url.ts';
 import { START } from '../machine.ts';
 

@@ -1,13 +1,7 @@
-import { JITTER_MS, type Project } from './configuration.ts';
-import type { Course } from './course.ts';
-import type { DeadLeases } from './dead-leases.ts';
-import { SECOND } from './durations.ts';
-import type { Conditions } from './faults/conditions.ts';
-import type { Partitions } from './faults/partitions.ts';
-import type { WallClocks } from './faults/wall-clocks.ts';
-import type { Host } from './hosts.ts';
-import { type Machine, START } from './machine.ts';
-import type { Rollouts } from './rollouts.ts';
+import type { ReadLease } from '../backend.ts';
+import { START } from '../machine.ts';
+import type { DeadLeases, Rhythm, Simulation } from '../parts.ts';
+import { JITTER_MS, MINUTE, type Project, SECOND } from '../scenario.ts';
 
 const CHECKED_EVERY_MS = 20 * SECOND;
 
@@ -25,32 +19,9 @@ interface Start {
 
 const NEVER: Start = { at: -Infinity, wall: -Infinity, before: -Infinity, latest: -Infinity };
 
-/** Checks that each project is polled as often as its schedule says. */
-export interface Rhythm {
-  started(project: string, machine: Machine): void;
-  /** Called when a poll of a project ends. Without a start, it sent no request: the service had asked for a pause. */
-  ended(project: string, machine: Machine): void;
-  /** Called when a run comes due while a poll runs. */
-  overlapped(project: string, machine: Machine): void;
-  /** Looks again and again for projects that are due and not polled. */
-  check(): void;
-}
-
-export interface RhythmOptions {
-  readonly course: Course;
-  readonly hosts: readonly Host[];
-  /** Time within which a poll that is due has to begin, ms. */
-  readonly patienceMs: number;
-  readonly conditions: Pick<Conditions, 'isStoreUsual'>;
-  readonly partitions: Pick<Partitions, 'isCutOff'>;
-  readonly deadLeases: Pick<DeadLeases, 'heldAt'>;
-  readonly wallClocks: Pick<WallClocks, 'setBackSince'>;
-  readonly rollouts: Pick<Rollouts, 'isAgreed' | 'isWatched' | 'mayLackChanges' | 'stored'>;
-}
-
-export function createRhythm(options: RhythmOptions): Rhythm {
-  const { course, hosts, patienceMs, conditions, partitions } = options;
-  const { deadLeases, wallClocks, rollouts } = options;
+export function createRhythm(simulation: Simulation): Rhythm {
+  const { course, hosts, patienceMs, conditions, partitions } = simulation;
+  const { deadLeases, wallClocks, rollouts } = simulation;
   const { kernel, isShared, fault, bug } = course;
   const lastStarts = new Map<string, Start>();
   /** Polls that have started and not ended, by process and project. */
@@ -130,5 +101,57 @@ export function createRhythm(options: RhythmOptions): Rhythm {
       lastStarts.set(project, { ...last, wall: clock.now() });
     },
     check,
+  };
+}
+
+/** Maximum time that a lease can have left, ms. */
+const MAX_REMAINING_MS = 10 * MINUTE;
+/** Time within which every living worker renews a lease that seems to have more left, ms. */
+const RENEWED_WITHIN_MS = 150 * SECOND;
+
+export function createDeadLeases({ course, hosts, partitions }: Simulation): DeadLeases {
+  const { kernel } = course;
+  /** Leases as last read, by reader and worker. `until` is when their time is over, in virtual time. */
+  const known = new Map<string, ReadonlyMap<string, { readonly expires: number; until: number }>>();
+  let heldAt = -Infinity;
+
+  function note(reader: string, leases: readonly ReadLease[]): void {
+    const now = kernel.now();
+    const before = known.get(reader);
+    const after = new Map<string, { readonly expires: number; until: number }>();
+    for (const { worker, expires_us: expires, remaining_ms: remaining } of leases) {
+      const same = before?.get(worker);
+      const until = now + (remaining <= MAX_REMAINING_MS ? remaining : RENEWED_WITHIN_MS);
+      const earlier = same?.expires === expires ? same.until : Infinity;
+      after.set(worker, { expires, until: Math.min(until, earlier) });
+    }
+    known.set(reader, after);
+  }
+
+  /** Whether no process that can delete the lease is overdue to do so. */
+  function mayHold({ worker, expires_us }: ReadLease): boolean {
+    return hosts.every((host) => {
+      const { life } = host;
+      if (life?.steadySince === undefined || life.machine.isPaused()) return true;
+      if (partitions.isCutOff(host)) return true;
+      const lease = known.get(life.machine.name)?.get(worker);
+      return lease?.expires !== expires_us || lease.until >= kernel.now();
+    });
+  }
+
+  return {
+    read: (reader, leases) => {
+      note(reader, leases);
+      const running = new Set(hosts.map(({ life }) => life?.machine.name));
+      for (const name of known.keys()) if (!running.has(name)) known.delete(name);
+      const connected = new Set(
+        hosts.flatMap((host) => (partitions.isCutOff(host) ? [] : [host.life?.machine.name])),
+      );
+      const isHeld = leases.some(
+        (lease) => lease.holds && !connected.has(lease.worker) && mayHold(lease),
+      );
+      if (isHeld) heldAt = kernel.now();
+    },
+    heldAt: () => heldAt,
   };
 }

@@ -1,13 +1,11 @@
-import type { Settlement } from '../../src/domain/failure.ts';
-import type { MonitorEvent } from '../../src/monitor/events.ts';
-import type { FailureRow, StoreReader, TransitionRow } from '../../src/monitor/ports/store.ts';
-import type { ServedListing } from '../../src/simulator/answer.ts';
-import type { World } from '../../src/simulator/world/world.ts';
-import type { JournalEntry } from '../../src/simulator/world/journal.ts';
-import { type Move, type State, takeNote, UNKNOWING } from '../../test/support/oracle/model.ts';
+import type { Settlement } from '../../../src/domain/failure.ts';
+import type { MonitorEvent } from '../../../src/monitor/events.ts';
+import type { FailureRow, StoreReader, TransitionRow } from '../../../src/monitor/ports/store.ts';
+import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
+import { type Move, type State, UNKNOWING, takeNote } from '../../../test/support/oracle/model.ts';
+import type { Oracle, Simulation } from '../parts.ts';
+import { KEY, MISSING_AFTER } from '../scenario.ts';
 
-export const KEY = 'simulated-service-key';
-export const MISSING_AFTER = 3;
 /** Number of polls in a row after which an unstored change is a fault: the poll after a failover notices it. */
 const MAX_OVERLOOKED = 3;
 
@@ -39,35 +37,9 @@ interface Told {
   readonly isOfLost: boolean;
 }
 
-/** Records everything served and committed, and compares it with what is stored and emitted. */
-export interface Oracle {
-  /** Records a listing that a process has read whole. */
-  read(process: string, listing: ServedListing): void;
-  /** Records that a poll of a process is stored. */
-  committed(process: string, project: string): void;
-  /**
-   * Returns the function to call when the store has lost everything from now on, with the rows that it had until then: what
-   * it lost must be stored and emitted again.
-   */
-  save(): (reader: StoreReader, before: readonly TransitionRow[]) => Promise<void>;
-  observe(process: string, event: MonitorEvent): void;
-  /**
-   * Compares the records with the store. Returns the differences.
-   * @param isOver whether nothing may be pending after a long time without faults
-   * @param stopped process that stopped in good order, and whose store took everything
-   */
-  compare(reader: StoreReader, isOver: boolean, stopped?: string): Promise<readonly string[]>;
-  figures(): { readonly listings: number; readonly moves: number; readonly failures: number };
-}
-
-interface OracleOptions {
-  /** Whether several workers poll. */
-  readonly isShared: boolean;
-  /** Whether two workers may report the same failure now. */
-  readonly areLeasesDoubted: () => boolean;
-}
-
-export function createOracle(world: World, { isShared, areLeasesDoubted }: OracleOptions): Oracle {
+export function createOracle({ course, world, databaseClock }: Simulation): Oracle {
+  const { isShared } = course;
+  const { areLeasesDoubted } = databaseClock;
   const { projects } = world;
   const states = new Map<string, State>(projects.map((project) => [project, UNKNOWING]));
   const batches = new Map<string, Batch[]>(projects.map((project) => [project, []]));

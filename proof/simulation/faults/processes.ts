@@ -1,12 +1,5 @@
-import type { Backend } from './backend.ts';
-import type { Course } from './course.ts';
-import { HOUR, MINUTE, SECOND } from './durations.ts';
-import type { DatabaseClock } from './faults/database-clock.ts';
-import type { WallClocks } from './faults/wall-clocks.ts';
-import type { Host, Life } from './hosts.ts';
-import type { Oracle } from './oracle.ts';
-import type { RequestRate } from './request-rate.ts';
-import type { Watch } from './watch.ts';
+import type { Endings, Life, Simulation } from '../parts.ts';
+import { HOUR, MINUTE, SECOND } from '../scenario.ts';
 
 export const MAX_STOP_MS = 60 * SECOND;
 /** Probability that a process dies after a write or an event, with one project. */
@@ -19,43 +12,8 @@ const RENEWALS_PER_LEASE = 4;
 /** Deaths of a worker per hour right after a renewal, with the database's clock set back before another worker reads it. */
 const DEATHS_AT_RENEWAL_AN_HOUR = 0.15;
 
-/** Ends, pauses and resumes the processes. */
-export interface Endings {
-  /** Kills the process, compares the store, and starts another one. @param downMs time until the start, random by default */
-  kill(own: Life, downMs?: number): Promise<void>;
-  /** Sometimes kills the process at once, before anything else happens: between commit and answer, or after an event. */
-  dieSometimes(own: Life, probability?: number): void;
-  /**
-   * Sometimes kills a worker after a renewal that nobody else has read, and sets the database's clock back so far that the
-   * lease is longer than any lease can be and does not hold. Half an hour later it would hold again. Its host rests
-   * meanwhile: others should get its projects.
-   */
-  dieAtRenewalSometimes(own: Life): void;
-  /** Stops the process in good order, and starts another one unless the run ends. */
-  stop(own: Life, end?: 'not the last' | 'last'): Promise<void>;
-  /** Sometimes restarts the process within a second, while it waits for something. */
-  stopSometimes(own: Life, probability: number): void;
-  /** Sometimes restarts a process whose store fails, or works again. */
-  restartSoon(own: Life, probability?: number, withinMs?: number): void;
-  /** @param clockSet probability that the clock is set meanwhile */
-  pause(own: Life, clockSet?: number): void;
-  /** Sometimes pauses the process before the answer to its request arrives. */
-  pauseSometimes(own: Life, probability: number, isDetail: boolean): void;
-}
-
-export interface EndingsOptions {
-  readonly course: Course;
-  readonly backend: Pick<Backend, 'openReader'>;
-  readonly oracle: Pick<Oracle, 'compare'>;
-  readonly watch: Pick<Watch, 'troubled' | 'hasTroubleSince' | 'stopped'>;
-  readonly requestRate: Pick<RequestRate, 'resumed'>;
-  readonly databaseClock: Pick<DatabaseClock, 'setBack'>;
-  readonly wallClocks: Pick<WallClocks, 'set'>;
-  readonly start: (host: Host) => void;
-}
-
-export function createEndings(options: EndingsOptions): Endings {
-  const { course, backend, oracle, watch, requestRate, databaseClock, wallClocks, start } = options;
+export function createEndings(simulation: Simulation): Endings {
+  const { course, backend, oracle, watch, requestRate, databaseClock, wallClocks } = simulation;
   const { kernel, isShared, isCalm, act, later, fault, bug } = course;
   const usualDeath = SUDDEN_DEATH / course.projects.length / (isShared ? 2 : 1);
 
@@ -86,7 +44,7 @@ export function createEndings(options: EndingsOptions): Endings {
       );
     }
     await compare(false);
-    later(downMs, () => start(own.host));
+    later(downMs, () => simulation.start(own.host));
   }
 
   async function stop(own: Life, end?: 'not the last' | 'last'): Promise<void> {
@@ -106,7 +64,7 @@ export function createEndings(options: EndingsOptions): Endings {
     const { name } = own.machine;
     watch.stopped(name, startedAt);
     await compare(end === 'last', watch.hasTroubleSince(name, startedAt) ? undefined : name);
-    if (end === undefined) later(isCalm() ? 10 : downtime(), () => start(own.host));
+    if (end === undefined) later(isCalm() ? 10 : downtime(), () => simulation.start(own.host));
   }
 
   function pause(own: Life, clockSet = 0.3): void {
@@ -168,4 +126,50 @@ export function createEndings(options: EndingsOptions): Endings {
       soon(own, () => pause(own, isDetail ? 0.6 : 0.3));
     },
   };
+}
+
+/** Mean time between two faults where one host runs, minutes. */
+const MEAN_INTERVAL_MINUTES = 25;
+
+/**
+ * Begins to disturb the hosts from time to time, until the calm.
+ * @param pick draws when a fault comes, which one, and where
+ */
+export function startDisturbances(simulation: Simulation, pick: () => number): void {
+  const { course, hosts, endings, wallClocks, databaseClock } = simulation;
+  const { kernel, isShared, bug } = course;
+
+  /** Returns the kind of fault that a random number stands for. */
+  function faultOf(drawn: number) {
+    if (drawn < 0.3) return 'kill';
+    if (drawn < 0.4) return 'stop';
+    if (drawn < 0.6) return 'pause';
+    if (drawn < 0.7) return 'clock set';
+    if (drawn < 0.85) return 'bad network';
+    if (!isShared || drawn < 0.9) return 'bad store';
+    return drawn < 0.93 ? 'partition' : 'failover';
+  }
+
+  function disturb(): void {
+    if (course.isCalm()) return;
+    const [wait, place, drawn] = [pick(), pick(), pick()];
+    const minutes = -Math.log(1 - wait) * MEAN_INTERVAL_MINUTES;
+    kernel.after((minutes * MINUTE) / (2 * hosts.length - 1), disturb);
+    const own = hosts[Math.floor(place * hosts.length)]?.life;
+    const kind = faultOf(drawn);
+    if (own === undefined || own.machine.isPaused()) return;
+    if (kind === 'kill') void endings.kill(own).catch(bug);
+    else if (kind === 'stop') {
+      if (own.steadySince !== undefined) void endings.stop(own).catch(bug);
+    } else if (kind === 'pause') endings.pause(own);
+    else if (kind === 'clock set') {
+      if (isShared && kernel.chance(0.4)) databaseClock.setBack();
+      else wallClocks.set(own);
+    } else if (kind === 'bad network') simulation.conditions.worsenNetwork();
+    else if (kind === 'failover') simulation.failovers.failOver();
+    else if (kind === 'partition') simulation.partitions.begin(own.host);
+    else simulation.outages.worsenStore(own);
+  }
+
+  disturb();
 }

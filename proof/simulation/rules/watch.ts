@@ -1,8 +1,7 @@
-import type { MonitorEvent } from '../../src/monitor/events.ts';
-import type { DatabaseClock } from './faults/database-clock.ts';
-import type { Life } from './hosts.ts';
-import type { Kernel } from './kernel.ts';
-import type { Machine } from './machine.ts';
+import type { Kernel } from '../kernel.ts';
+import type { Machine } from '../machine.ts';
+import type { RequestRate, Simulation, Watch } from '../parts.ts';
+import { MAX_REQUESTS_PER_SECOND, MINUTE, SECOND } from '../scenario.ts';
 
 /** Time after a fault of a process or its statements within which another one may repeat its work, ms, plus a lease. */
 const TROUBLE_MS = 30_000;
@@ -21,43 +20,10 @@ const SAME_RUN_MS = 3;
 /** Maximum time from a due run to its first request: the longest pause and a margin, ms. */
 const MAX_WAIT_MS = 70 * 60_000;
 
-/** Checks the running processes for faults that the store does not show. */
-export interface Watch {
-  observe(machine: Machine, event: MonitorEvent): void;
-  /** Records a fault of this process, of its statements, or of their answers. */
-  troubled(process: string): void;
-  /** Records that a beat or another request of it has failed: it may skip polls until the next beat. */
-  unanswered(process: string): void;
-  hasTroubleSince(process: string, at: number): boolean;
-  /** Records that a release of its projects has failed. It polls nothing until a beat is answered, and must soon try one. */
-  releaseFailed(process: string, life: () => Pick<Life, 'machine' | 'steadySince'>): void;
-  /** Records that a beat is sent, or answered. */
-  beating(process: string): void;
-  /** Records that its lease begins or is renewed in the database. */
-  renewed(process: string): void;
-  /** Records that it has ended its lease. */
-  left(process: string): void;
-  /** Checks, after a stop in good order that began at `since`, that the lease has ended: others wait until then. */
-  stopped(process: string, since: number): void;
-  /** Records a claim of projects. Its worker polls them anew, so no earlier poll of them has to be repeated. */
-  claimed(projects: readonly string[]): void;
-  /** Records that a reload of its configuration begins or ends. */
-  reloaded(process: string): void;
-  /** Records a failover. The database lost its last commits: failures are pending again. */
-  failedOver(): void;
-}
-
-export interface WatchOptions {
-  readonly kernel: Kernel;
+export function createWatch({ course, databaseClock }: Simulation): Watch {
+  const { kernel, isShared, projects, fault } = course;
   /** Length of the workers' leases, ms; undefined without leases. */
-  readonly leaseMs: number | undefined;
-  readonly periodMs: (project: string) => number;
-  readonly databaseClock: Pick<DatabaseClock, 'areLeasesDoubted'>;
-  readonly fault: (text: string) => void;
-}
-
-export function createWatch(options: WatchOptions): Watch {
-  const { kernel, leaseMs, periodMs, databaseClock, fault } = options;
+  const leaseMs = isShared ? course.leaseMs : undefined;
   const troubledAt = new Map<string, number>();
   const unansweredAt = new Map<string, number>();
   let failedOverAt = -Infinity;
@@ -149,7 +115,9 @@ export function createWatch(options: WatchOptions): Watch {
     if (Math.abs(dueAt - last.dueAt) >= SAME_RUN_MS) return false;
     const setBacks = machine.setBacksSince(last.at - MAX_WAIT_MS);
     const setBackMs = setBacks.reduce((total, { ms }) => total + ms, 0);
-    return leaseMs === undefined ? setBackMs < periodMs(project) : setBackMs === 0;
+    return leaseMs === undefined
+      ? setBackMs < (projects.find(({ id }) => id === project)?.periodMs ?? 0)
+      : setBackMs === 0;
   }
 
   return {
@@ -206,13 +174,60 @@ export function createWatch(options: WatchOptions): Watch {
         hasTroubleSince(process, from) || (unansweredAt.get(process) ?? -Infinity) >= from;
       if (!isExcused) fault(`${process} was stopped and has kept its lease`);
     },
-    claimed: (projects) => {
-      forget((_, project) => projects.includes(project));
+    claimed: (claimed) => {
+      forget((_, project) => claimed.includes(project));
     },
     reloaded: (process) => forget((other) => other === process),
     failedOver: () => {
       failedOverAt = kernel.now();
       tellers.clear();
     },
+  };
+}
+
+export function createRequestRate({ course }: Simulation): RequestRate {
+  const { kernel, isShared, fault } = course;
+  const countShared = isShared ? countTooMany(kernel) : undefined;
+  let reloadedAt = -Infinity;
+
+  return {
+    watch: (machine) => {
+      const sentTo = new Map<string, number[]>();
+      return (address) => {
+        const tooMany = countShared?.();
+        if (tooMany !== undefined) fault(`${tooMany} requests of all workers in 10 s`);
+        if (isShared) return;
+        // A changed service begins with a limit of its own.
+        const sent = sentTo.get(address) ?? [];
+        sentTo.set(address, sent);
+        // By the clock of its process.
+        const at = machine.clock.monotonic();
+        sent.push(at);
+        while ((sent[0] ?? at) <= at - SECOND) sent.shift();
+        // Polls from before a reload keep their limit, and the service before the last one may be back.
+        const services = kernel.now() < reloadedAt + MINUTE ? 2 : 1;
+        if (sent.length > services * MAX_REQUESTS_PER_SECOND) {
+          fault(`${sent.length} requests in a second`);
+        }
+      };
+    },
+    reloading: () => {
+      reloadedAt = kernel.now();
+    },
+    resumed: (pausedAt) => {
+      // Polls from before a reload have waited, too.
+      if (pausedAt < reloadedAt + MINUTE) reloadedAt += kernel.now() - pausedAt;
+    },
+  };
+}
+
+/** Returns a function to call at each request of any worker. It returns the number in the last 10 s if that is too high. */
+function countTooMany(kernel: Kernel): () => number | undefined {
+  const sent: number[] = [];
+  return () => {
+    const at = kernel.now();
+    sent.push(at);
+    while ((sent[0] ?? at) <= at - 10 * SECOND) sent.shift();
+    return sent.length > 10 * MAX_REQUESTS_PER_SECOND * 1.05 + 1 ? sent.length : undefined;
   };
 }

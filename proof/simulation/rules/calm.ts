@@ -1,10 +1,6 @@
-import type { EventOf, MonitorEvent } from '../../src/monitor/events.ts';
-import type { World } from '../../src/simulator/world/world.ts';
-import { MAX_REQUESTS_PER_SECOND } from './configuration.ts';
-import type { Course } from './course.ts';
-import { MINUTE, SECOND } from './durations.ts';
-import type { Host } from './hosts.ts';
-import type { Machine } from './machine.ts';
+import type { EventOf, MonitorEvent } from '../../../src/monitor/events.ts';
+import type { Calm, Simulation } from '../parts.ts';
+import { MAX_REQUESTS_PER_SECOND, MINUTE, SECOND } from '../scenario.ts';
 
 /** Time after the last fault by which everything has recovered, ms: a lease of the dead can last for 10 minutes. */
 const RECOVERY_MS = 15 * MINUTE;
@@ -24,20 +20,8 @@ const CAUSELESS: ReadonlySet<MonitorEvent['type']> = new Set<MonitorEvent['type'
   'worker.released',
 ]);
 
-/** Checks that nothing unusual happens in the time without faults, once everything has recovered. */
-export interface Calm {
-  /** Begins the time without faults, unless it has begun. */
-  begin(): void;
-  observe(machine: Machine, event: MonitorEvent): void;
-  /** Ends the checks, before the processes are stopped. */
-  end(): void;
-}
-
-export function createCalm(
-  { kernel, projects, fault }: Course,
-  hosts: readonly Host[],
-  world: Pick<World, 'prompts'>,
-): Calm {
+export function createCalm({ course, hosts, world }: Simulation): Calm {
+  const { kernel, projects, fault } = course;
   let recoveredAt = Infinity;
   const periods = new Map(projects.map(({ id, periodMs }) => [id, periodMs]));
   const lastStarts = new Map<string, number>();

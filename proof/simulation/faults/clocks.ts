@@ -1,0 +1,110 @@
+import { hash } from 'node:crypto';
+import type { Course, DatabaseClock, Setbacks, Simulation, WallClocks } from '../parts.ts';
+import { HOUR, JITTER_MS, MINUTE, type Project, SECOND } from '../scenario.ts';
+
+/** Maximum time that a lease can have left, ms (src/store/postgres/ownership/lease.ts). */
+const MAX_REMAINDER_MS = 10 * MINUTE;
+/** Time, in addition to a lease, after which a worker has noticed that its lease did not hold, ms. */
+const NOTICED_AFTER_MS = 30 * SECOND;
+
+export function createDatabaseClock(course: Course): DatabaseClock {
+  const { kernel, leaseMs } = course;
+  let offset = 0;
+  let doubtedAt = -Infinity;
+  return {
+    offset: () => offset,
+    setBack: (ms = kernel.random() * (kernel.chance(0.5) ? 3 * HOUR : 10 * MINUTE)) => {
+      if (course.isCalm()) return;
+      course.act('database clock set back');
+      offset -= ms;
+      if (ms > MAX_REMAINDER_MS - leaseMs) doubtedAt = kernel.now();
+    },
+    areLeasesDoubted: () => kernel.now() <= doubtedAt + NOTICED_AFTER_MS + leaseMs,
+  };
+}
+
+export function createWallClocks({
+  course,
+  hosts,
+  setbacks,
+  rollouts,
+  conditions,
+}: Simulation): WallClocks {
+  const { kernel, isShared } = course;
+
+  return {
+    set: (own) => {
+      course.act('clock set');
+      const isBeforeRun = !isShared && kernel.chance(0.5);
+      const most = kernel.chance(0.5) ? 3 * HOUR : 2 * MINUTE;
+      const ms = isBeforeRun ? setbacks.step(own.machine) : kernel.between(-1, 1) * most;
+      kernel.note(`${own.machine.name} set its clock by ${Math.round(ms)} ms`);
+      own.host.wallOffset += ms;
+      own.machine.jump(ms);
+      own.steadySince &&= kernel.now();
+      const since = own.steadySince;
+      if (isShared || since === undefined) return;
+      setbacks.happened(own.machine, ms, (project) => {
+        const isSame = own.host.life === own && own.steadySince === since;
+        return isSame && rollouts.isWatched(project) && conditions.isStoreUsual();
+      });
+    },
+    setBackSince: (at, periodMs) => {
+      const setBacks = hosts.map(({ life }) => {
+        const recent = life?.machine.setBacksSince(at) ?? [];
+        return recent.reduce((total, { ms }) => (ms < periodMs ? total + ms : total), 0);
+      });
+      return Math.max(...setBacks);
+    },
+  };
+}
+
+/** Maximum time before a run to which a clock is set back, ms: more than the second between two beats of the scheduler. */
+const BEFORE_RUN_MS = 1500;
+/** Number of earlier runs to which a clock is set back. */
+const RUNS = 4;
+/** Maximum time by which a run may come early by true time, ms: its clock drifts over an interval. */
+const EARLY_MS = 250;
+
+export function createSetbacks({ course, patienceMs }: Simulation): Setbacks {
+  const { kernel, projects, fault } = course;
+  const ticks = new Map<string, number>();
+  /** Projects with a run that has sent a request. */
+  const running = new Set<string>();
+
+  return {
+    ticked: (project) => {
+      running.add(project);
+      ticks.set(project, kernel.now());
+    },
+    ended: (project) => {
+      if (!running.delete(project)) ticks.set(project, kernel.now());
+    },
+    step: (machine) => {
+      const project = projects[Math.floor(kernel.random() * projects.length)];
+      if (project === undefined) return 0;
+      const back = Math.floor(kernel.random() * RUNS) * project.periodMs;
+      const lastDueAgo = sinceDue(project, machine.clock.now());
+      return -lastDueAgo - back - kernel.between(0, BEFORE_RUN_MS);
+    },
+    happened: (machine, ms, isUndisturbed) => {
+      const wall = machine.clock.now();
+      for (const project of projects) {
+        const { id, periodMs } = project;
+        // The last run is not repeated within an interval, and another run hides one that is lost.
+        if (-ms < periodMs || periodMs <= patienceMs) continue;
+        const dueAt = kernel.now() + periodMs - sinceDue(project, wall);
+        kernel.after(dueAt + patienceMs - kernel.now(), () => {
+          if ((ticks.get(id) ?? -Infinity) >= dueAt - EARLY_MS || !isUndisturbed(id)) return;
+          fault(`${id} was due after the clock was set back, and is not polled`);
+        });
+      }
+    },
+  };
+}
+
+/** Returns the time since the last run, by the clock, ms. */
+function sinceDue({ id, periodMs }: Project, wall: number): number {
+  const share = hash('sha256', id, 'buffer').readUInt32BE(0) / 2 ** 32;
+  return (wall - Math.floor(share * JITTER_MS)) % periodMs;
+}
