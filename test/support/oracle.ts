@@ -1,7 +1,7 @@
 import { checkChains, checkErrorTotals, checkTotals } from './oracle/totals.ts';
 import { checkHistories } from './oracle/history.ts';
 import { checkFailures, checkLines } from './oracle/lines.ts';
-import type { Before, Observation } from './oracle/observation.ts';
+import type { Observation } from './oracle/observation.ts';
 
 /**
  * Returns the differences between what a daemon recorded, showed or logged and what follows from all that it was served. It
@@ -13,31 +13,12 @@ import type { Before, Observation } from './oracle/observation.ts';
  * not be written.
  */
 export function differences(observation: Observation): readonly string[] {
-  return compare(observation).differences;
-}
-
-/** Returns the same, and `end`: the `before` of the next comparison. */
-export function compare(observation: Observation): {
-  readonly differences: readonly string[];
-  readonly end: Before;
-} {
-  const { differences: inHistories, states } = checkHistories(observation);
-  const ids = observation.transitions.map((row) => row.transition_id);
-  return {
-    differences: [
-      ...inHistories,
-      ...checkChains(observation),
-      ...checkTotals(observation),
-      ...checkFailures(observation),
-      ...checkErrorTotals(observation),
-      ...checkLines(observation),
-    ],
-    end: {
-      states,
-      transitionId: ids.reduce(
-        (last, id) => Math.max(last, id),
-        observation.before?.transitionId ?? 0,
-      ),
-    },
-  };
+  return [
+    ...checkHistories(observation),
+    ...checkChains(observation),
+    ...checkTotals(observation),
+    ...checkFailures(observation),
+    ...checkErrorTotals(observation),
+    ...checkLines(observation),
+  ];
 }

@@ -1,17 +1,14 @@
 import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
-import type { State } from './model.ts';
 
 /** Everything to compare once the world stands still and polling has ended. */
 export interface Observation {
-  /** End of the previous comparison; absent for the first one. */
-  readonly before?: Before;
-  /** Listings that the simulated service has served since `before`, in order. */
+  /** Listings that the simulated service has served, in order. */
   readonly journal: readonly JournalEntry[];
   /** API key that clients sent; an id that contains it is not usable. */
   readonly key: string;
   readonly missingAfter: number;
   readonly projects: readonly { readonly id: string; readonly datasets: boolean }[];
-  /** Each process that polled, in order; lines of polls are needed only since {@link before}. */
+  /** Each process that polled, in order. */
   readonly runs: readonly Run[];
   /** Times when the store could not be written, so that served listings may not be stored. */
   readonly troubles?: readonly TimeSpan[];
@@ -21,22 +18,14 @@ export interface Observation {
   readonly statuses: readonly StatusRow[];
   /** The last scrape, by name and labels as in `name{a="1"}`. */
   readonly samples: ReadonlyMap<string, number>;
-  /** Counts at the end, after the last row above was settled; absent if they were not read. */
-  readonly errorTotals?: ErrorTotals;
+  /** Counts at the end, after the last row above was settled. */
+  readonly errorTotals: ErrorTotals;
   /** Whether the service may have sent this error_info shortly before `at`, epoch ms. */
   readonly gave: (promptId: string, errorInfo: unknown, at: number) => boolean;
 }
 
 /** Counted failures, by project and error_id. */
 export type ErrorTotals = ReadonlyMap<string, number>;
-
-/** End of a comparison. */
-export interface Before {
-  /** Possible states, by {@link nameOf}. */
-  readonly states: ReadonlyMap<string, readonly State[]>;
-  /** Highest id that it has seen. */
-  readonly transitionId: number;
-}
 
 /** Epoch ms. */
 export interface TimeSpan {

@@ -63,18 +63,6 @@ export function checkGrowth(
   );
 }
 
-const SERIES = /^evalwatch_prompt_failures_total\{project="([^"]*)",error_id="([^"]*)"\}$/;
-
-export function errorTotalsOf(samples: ReadonlyMap<string, number>): ErrorTotals {
-  const totals = new Map<string, number>();
-  for (const [series, count] of samples) {
-    const [, project, errorId] = SERIES.exec(series) ?? [];
-    if (project === undefined || errorId === undefined || count === 0) continue;
-    totals.set(keyOf(project, errorId), count);
-  }
-  return totals;
-}
-
 export function storedErrorTotals({ projects }: StoreSnapshot): ErrorTotals {
   return new Map(
     projects.flatMap(({ project, listings }) =>
@@ -90,7 +78,6 @@ export function storedErrorTotals({ projects }: StoreSnapshot): ErrorTotals {
  * labels, and none with a character that is escaped.
  */
 export function checkErrorTotals({ failures, errorTotals }: Observation): readonly string[] {
-  if (errorTotals === undefined) return [];
   const settled = failures.filter((row) => row.settled);
   const groups = Map.groupBy(settled, (row) => keyOf(row.project, errorIdOf(row)));
   return [...new Set([...groups.keys(), ...errorTotals.keys()])].flatMap((key) => {
