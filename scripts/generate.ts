@@ -1,8 +1,98 @@
 /** Writes all generated files. With --check it writes nothing and exits 1 when one of them is out of date. */
-import { readdir } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { globSync, readFileSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { configJsonSchema } from '../src/config/json-schema.ts';
+import { openApiDocument } from '../src/web/api/openapi.ts';
+import { temporaryDirectory } from '../test/support/temporary.ts';
+import { commandsDocument } from './commands-doc.ts';
+import { configurationDocument } from './configuration-doc.ts';
+import { evalwatchDashboard } from './dashboard/dashboard.ts';
+import { formatted } from './generated-file.ts';
+import { metricsDocument } from './metrics-doc/document.ts';
+import { REPOSITORY, withAddress } from './repository.ts';
+import { withFirstLook } from './runbooks/first-look.ts';
 
-const generators = (await readdir(import.meta.dirname)).filter((name) =>
-  /^generate-.+\.ts$/.test(name),
-);
-// One after the other, so that their messages do not mix.
-for (const name of generators.toSorted()) await import(`./${name}`);
+const RULES = 'config/prometheus/evalwatch.rules.yml';
+const SCANNER = 'src/evaluation-api/listing/item-scanner.wasm';
+/** Files that name the address of the repository, which is in package.json, and are not generated otherwise. */
+const NAMING = ['package.json', 'README.md', 'SECURITY.md', 'config/prometheus/*.yml'];
+
+const root = join(import.meta.dirname, '..');
+const isCheck = process.argv.includes('--check');
+
+// Runs before the generators that copy these files.
+for (const file of filesOf(NAMING)) await generate(file, withAddress(read(file), REPOSITORY));
+for (const file of filesOf(['docs/runbooks/*'])) await generate(file, withFirstLook(read(file)));
+await generate('config/evalwatch.schema.json', JSON.stringify(configJsonSchema(), null, 2));
+await generate('docs/openapi.json', JSON.stringify(openApiDocument()));
+await generate('docs/commands.md', commandsDocument());
+await generate('docs/configuration.md', configurationDocument());
+await generate('docs/metrics.md', await metricsDocument());
+const dashboard = JSON.stringify(evalwatchDashboard());
+await generate('config/grafana/dashboards/evalwatch.json', dashboard);
+const operator = 'config/kubernetes/overlays/prometheus-operator/prometheus-rule.yaml';
+await generate(operator, prometheusRule());
+await put(SCANNER, await compileScanner());
+
+function filesOf(patterns: readonly string[]): readonly string[] {
+  return globSync(patterns, { cwd: root }).toSorted();
+}
+
+function read(file: string): string {
+  return readFileSync(join(root, file), 'utf8');
+}
+
+async function generate(path: string, text: string): Promise<void> {
+  await put(path, Buffer.from(await formatted(path, text)));
+}
+
+async function put(path: string, wanted: Buffer): Promise<void> {
+  const file = join(root, path);
+  if (!isCheck) {
+    await writeFile(file, wanted);
+  } else if (!(await readFile(file).catch(() => Buffer.of())).equals(wanted)) {
+    console.error(`${path} is out of date: npm run generate`);
+    process.exitCode = 1;
+  }
+}
+
+/** Returns the alert rules in the format of the Prometheus Operator. They are copied as text to keep the comments. */
+function prometheusRule(): string {
+  const rules = read(RULES);
+  const groups = rules.slice(rules.search(/^groups:/m)).replaceAll(/^(?=.)/gm, '  ');
+  return `# Generated from ${RULES} by scripts/generate.ts.
+
+apiVersion: monitoring.coreos.com/v1
+kind: PrometheusRule
+metadata:
+  name: evalwatch
+  # Add the labels that your Prometheus selects rules by (ruleSelector), often release.
+  labels: { app.kubernetes.io/name: evalwatch }
+spec:
+${groups}`;
+}
+
+/** Compiles assembly/item-scanner.ts in a separate process, because its types change those of all arrays in this one. */
+async function compileScanner(): Promise<Buffer> {
+  const compiler = fileURLToPath(import.meta.resolve('assemblyscript/bin/asc.js'));
+  await using directory = await temporaryDirectory();
+  const compiled = join(directory.path, 'item-scanner.wasm');
+  const options = [
+    'assembly/item-scanner.ts',
+    `--outFile=${compiled}`,
+    `--baseDir=${root}`,
+    '--runtime=stub',
+    '--enable=simd',
+    // The memory has a fixed size; a body of any size is scanned in blocks.
+    '--initialMemory=14',
+    '--maximumMemory=14',
+    '-O3',
+    '--noAssert',
+  ];
+  await promisify(execFile)(process.execPath, [compiler, ...options], { cwd: root });
+  return await readFile(compiled);
+}

@@ -3,14 +3,18 @@
  * its stop, the rotation of a key and an upgrade. Exits 1 at the first failed check.
  */
 import assert from 'node:assert/strict';
-import { chmod, mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { execFile } from 'node:child_process';
+import { chmod, mkdir, mkdtemp, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import { startSimulator } from '../src/simulator/server.ts';
 import { World } from '../src/simulator/world/world.ts';
-import { findEngine, type Engine } from './container/engine.ts';
-import { createMountedSecret } from './container/secret.ts';
+
+const execute = promisify(execFile);
+/** Maximum size of the output of a call. */
+const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 const TAG = 'evalwatch:container-test';
 const MAX_IMAGE_BYTES = 160_000_000;
@@ -175,3 +179,70 @@ const lines = await engine.run('logs', name);
 assert.ok(!lines.includes('store.created'), lines);
 report('a new image goes on with the store of the volume', `${seen} transitions`);
 await stop();
+
+/** The container engine of this machine. */
+interface Engine {
+  /** Builds the Dockerfile of `directory` into the image `tag`. */
+  build(directory: string, tag: string, args: readonly string[]): Promise<void>;
+  /** Runs the engine with these arguments. @returns its stdout, trimmed */
+  run(...args: readonly string[]): Promise<string>;
+}
+
+/**
+ * Finds a container engine: the program in `CONTAINER_ENGINE`, with optional arguments, otherwise docker or podman.
+ * `CONTAINER_BUILD` is the build command of engines that build with another program; directory and tag are appended to it.
+ * `NODE_IMAGE` replaces the base image of the Dockerfile where that one is not available.
+ * @throws {Error} when there is no engine
+ */
+async function findEngine(env: NodeJS.ProcessEnv): Promise<Engine> {
+  const command = env['CONTAINER_ENGINE']?.split(' ') ?? (await firstOf(['docker', 'podman']));
+  const builder = env['CONTAINER_BUILD']?.split(' ');
+  const nodeImage = env['NODE_IMAGE'];
+  const base = nodeImage === undefined ? [] : ['--build-arg', `NODE_IMAGE=${nodeImage}`];
+  return {
+    build: async (context, tag, args) => {
+      if (builder === undefined)
+        await call([...command, 'build', '-t', tag, ...base, ...args, context]);
+      else await call([...builder, context, tag, ...base, ...args]);
+    },
+    run: (...args) => call([...command, ...args]),
+  };
+}
+
+async function firstOf(programs: readonly string[]): Promise<readonly string[]> {
+  for (const program of programs) {
+    const found = await call([program, 'version']).then(
+      () => true,
+      () => false,
+    );
+    if (found) return [program];
+  }
+  throw new Error('neither docker nor podman works here: name an engine in CONTAINER_ENGINE');
+}
+
+async function call([program = '', ...args]: readonly string[]): Promise<string> {
+  const { stdout } = await execute(program, args, { maxBuffer: MOST_OUTPUT_BYTES });
+  return stdout.trim();
+}
+
+/** A directory with one key file that is replaced like in Kubernetes: `key` is a link through `..data` to a directory. */
+interface MountedSecret {
+  readonly directory: string;
+  replace(key: string): Promise<void>;
+}
+
+async function createMountedSecret(path: string, key: string): Promise<MountedSecret> {
+  let version = 0;
+  const write = async (text: string) => {
+    version += 1;
+    await mkdir(join(path, `..v${version}`), { mode: 0o755 });
+    await writeFile(join(path, `..v${version}`, 'key'), `${text}\n`, { mode: 0o644 });
+    await symlink(`..v${version}`, join(path, '..next'));
+    await rename(join(path, '..next'), join(path, '..data'));
+    await rm(join(path, `..v${version - 1}`), { recursive: true, force: true });
+  };
+  await mkdir(path, { mode: 0o755 });
+  await write(key);
+  await symlink('..data/key', join(path, 'key'));
+  return { directory: path, replace: write };
+}

@@ -10,7 +10,7 @@ import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { startSimulator } from '../src/simulator/server.ts';
 import { World } from '../src/simulator/world/world.ts';
-import { root } from './shipped-packages.ts';
+import { root } from './package.ts';
 
 const KEY = 'a-key-of-the-package-test';
 const run = promisify(execFile);
@@ -31,7 +31,7 @@ function report(what: string, figure = 'ok'): void {
 const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {
   readonly version: string;
 };
-const packed = await run(process.execPath, [join(root, 'scripts/pack.ts'), directory]);
+const packed = await run(process.execPath, [join(root, 'scripts/package.ts'), 'pack', directory]);
 const archive = packed.stdout.trim();
 assert.equal(archive, join(directory, `evalwatch-${version}.tgz`));
 report('package', `${((await stat(archive)).size / 1e6).toFixed(1)} MB`);

@@ -15,7 +15,6 @@ export type ReadFile = (path: string) => string | undefined;
 const COMMENT = /^\s*(?:\/\/|\/\*|\*|#|--)|\s\/\/\s/;
 const PAGE_IN_COMMENT = /(?<![\w/.:-])(?:[\w.-]+\/)*[\w-]+\.md\b(?:#[\w-]+)?/g;
 const PAGE_IN_CODE = /\bdocs\/(?:[\w-]+\/)*[\w-]+\.md\b(?:#[\w-]+)?/g;
-const NUMBERED_CONTRACT = /\bcontract,?\s(?:\s*(?:\*|\/\/|#)\s*)?\d/gi;
 
 /** Returns the relative links of a Markdown page outside of code. */
 export function linksIn(page: string, markdown: string): readonly Reference[] {
@@ -55,13 +54,6 @@ export function addressesIn(text: string, address: string): readonly Reference[]
   );
 }
 
-/** Returns the lines that cite a numbered section of the first version's contract, which is not in the repository. */
-export function contractCitationsIn(text: string): readonly number[] {
-  return [...text.matchAll(NUMBERED_CONTRACT)].map(
-    ({ index }) => text.slice(0, index).split('\n').length,
-  );
-}
-
 /** Returns the references whose file or heading does not exist, as `file:line: target`. */
 export function brokenReferences(
   file: string,
@@ -81,7 +73,7 @@ export function brokenReferences(
 }
 
 /** Returns the heading anchors of a Markdown page, by GitHub's rules. */
-export function anchorsOf(markdown: string): ReadonlySet<string> {
+function anchorsOf(markdown: string): ReadonlySet<string> {
   const anchors = new Set<string>();
   for (const line of proseLines(markdown)) {
     const [, heading] = /^#{1,6}\s+(.+?)\s*#*$/.exec(line) ?? [];

@@ -106,21 +106,8 @@ it.each(EVERY)(
   },
 );
 
-it.each(EVERY)('evalwatch in %s does not start without EVALWATCH_CONFIG_DIR', (_, of) => {
-  // The variables are those of an earlier version.
-  const { EVALWATCH_CONFIG_DIR: __, ...others } = DIRECTORIES;
-  const env = { ...others, EVALWATCH_CONFIG_FILE: './my.yaml' };
-  expect(() => mounts(of.services['evalwatch'] as Service, env)).toThrow(
-    'name the directory that holds evalwatch.yaml; it replaces EVALWATCH_CONFIG_FILE',
-  );
-});
-
 describe('evalwatch in compose.yaml', () => {
   const { evalwatch } = compose.services as { readonly evalwatch: Service };
-
-  it('is built from this repository', () => {
-    expect(existsSync(join(CONFIG, evalwatch.build ?? '', 'Dockerfile'))).toBe(true);
-  });
 
   it('publishes the port of the image and keeps its store in a volume', () => {
     expect(evalwatch.ports).toMatchObject([{ published: String(image.port), target: image.port }]);
@@ -216,12 +203,6 @@ describe('evalwatch in compose.scale.yaml', () => {
 
   it('unsets EVALWATCH_STORE_PATH, so that no worker falls back to a local store', () => {
     expect(evalwatch?.environment?.['EVALWATCH_STORE_PATH']).toBe('');
-  });
-
-  it('runs three replicas on ports 10570 to 10572, without a volume for a local store', () => {
-    expect(evalwatch?.deploy).toEqual({ replicas: 3 });
-    expect(evalwatch?.ports).toMatchObject([{ published: '10570-10572', target: image.port }]);
-    expect(mounts(evalwatch as Service).filter((mount) => !isFile(mount))).toEqual([]);
   });
 
   it('reads the database URL and the key from /run/secrets', async () => {

@@ -1,14 +1,12 @@
-import { execFile } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import type { Config } from '../../../src/config/config.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 import { canRender, isOldKubectl } from './kustomize.ts';
 import { renderOverlay, type Overlay, type Pod } from './overlay.ts';
-import { CONFIG, image, loadInImage, readText, readYaml } from './repository.ts';
+import { image, loadInImage, readText } from './repository.ts';
 
 // Tests what `kubectl apply -k` sends, rendered by kubectl.
 
@@ -61,12 +59,6 @@ describe.skipIf(!canRender)('every overlay for Kubernetes', () => {
         expect(metadata.namespace).toBeUndefined();
         expect(metadata.labels).toMatchObject(LABELS);
       }
-    }
-  });
-
-  it('contains no secret', () => {
-    for (const { names } of [daemon, workers, operator]) {
-      expect(names.filter((name) => name.startsWith('Secret'))).toEqual([]);
     }
   });
 });
@@ -210,34 +202,6 @@ describe.skipIf(!canRender)('several workers in Kubernetes', () => {
     expect(common(workers.pod)).toEqual(common(daemon.pod));
   });
 
-  it('are three replicas, replaced and evicted one at a time, spread over nodes and zones', () => {
-    const { replicas, strategy, selector } = workers.deployment.spec;
-    expect({ replicas, strategy }).toEqual({
-      replicas: 3,
-      strategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: 1, maxSurge: 1 } },
-    });
-    expect(workers.pod.topologySpreadConstraints).toEqual(
-      ['kubernetes.io/hostname', 'topology.kubernetes.io/zone'].map((topologyKey) => ({
-        maxSkew: 1,
-        topologyKey,
-        whenUnsatisfiable: 'ScheduleAnyway',
-        labelSelector: selector,
-      })),
-    );
-    expect(workers.get('PodDisruptionBudget')).toMatchObject({
-      apiVersion: 'policy/v1',
-      spec: { maxUnavailable: 1, selector },
-    });
-  });
-
-  it('may also connect to PostgreSQL on port 5432', () => {
-    expect(workers.get('NetworkPolicy', 'evalwatch-postgres').spec).toEqual({
-      podSelector: { matchLabels: LABELS },
-      policyTypes: ['Egress'],
-      egress: [{ ports: [{ port: 5432, protocol: 'TCP' }] }],
-    });
-  });
-
   it('use a PostgreSQL store', async () => {
     expect((await configOf(workers)).store).toHaveProperty('postgresUrl');
   });
@@ -256,10 +220,6 @@ describe.skipIf(!canRender)('the overlay for the Prometheus Operator', () => {
     expect(operator.get('ServiceMonitor').spec.endpoints[0].honorLabels).toBe(true);
   });
 
-  it('has the shipped rules', () => {
-    expect(operator.get('PrometheusRule').spec).toEqual(readYaml('prometheus/evalwatch.rules.yml'));
-  });
-
   it('has the shipped dashboard, with the label for Grafana sidecars, below 200 kB', () => {
     const { data, metadata } = operator.get('ConfigMap', 'evalwatch-dashboard');
     expect(metadata.labels['grafana_dashboard']).toBe('1');
@@ -268,11 +228,6 @@ describe.skipIf(!canRender)('the overlay for the Prometheus Operator', () => {
     // kubectl keeps what it applied in an annotation of at most 256 KiB.
     expect(shipped.length).toBeLessThan(200_000);
   });
-});
-
-it('the PrometheusRule file matches its generator', { timeout: 60_000 }, async () => {
-  const script = join(CONFIG, '../scripts/generate-prometheus-rule.ts');
-  await expect(promisify(execFile)(process.execPath, [script, '--check'])).resolves.toBeDefined();
 });
 
 describe.skipIf(!canRender)('the example kustomization in docs/operations.md', () => {

@@ -10,7 +10,8 @@ import { CONFIG, type Manifest } from './repository.ts';
 const run = promisify(execFile);
 const kubectl = debianTool('kubernetes-client', 'kubectl');
 if (kubectl === undefined) console.warn('no kubectl here: the kustomizations were not rendered');
-export const canRender = kubectl !== undefined;
+/** In CI the tests fail where kubectl is missing, instead of being skipped. */
+export const canRender = kubectl !== undefined || process.env['CI'] === 'true';
 
 /** Whether kubectl has kustomize 2.0.3, which lacks newer fields. That of Debian 12 has it. */
 export const isOldKubectl = kubectl !== undefined && (await minorVersion(kubectl)) < 21;

@@ -6,7 +6,6 @@ import {
   addressesIn,
   brokenReferences,
   citationsIn,
-  contractCitationsIn,
   linksIn,
   type ReadFile,
 } from '../../support/doc-links.ts';
@@ -18,12 +17,7 @@ const SOURCES = ['src', 'scripts', 'test', 'proof', 'bench', 'config', 'assembly
 );
 
 const read = (path: string) => readFileSync(root + path, 'utf8');
-/** Cites pages that do not exist, to test the search for them. */
-const EXCEPT = 'test/unit/support/doc-links.test.ts';
-const files = (patterns: readonly string[]) =>
-  globSync(patterns, { cwd: root })
-    .filter((file) => file !== EXCEPT)
-    .toSorted();
+const files = (patterns: readonly string[]) => globSync(patterns, { cwd: root }).toSorted();
 const inRepository: ReadFile = (path) => {
   const found = statSync(root + path, { throwIfNoEntry: false });
   return found && (found.isFile() ? read(path) : '');
@@ -59,11 +53,4 @@ it('every absolute link to a file of the repository leads to a file and a headin
       'config/prometheus/evalwatch.rules.yml',
     ]),
   );
-});
-
-it('nothing cites a numbered section of a contract, which is not in the repository', () => {
-  const citing = files([...SOURCES, ...PAGES]).flatMap((file) =>
-    contractCitationsIn(read(file)).map((line) => `${file}:${line}`),
-  );
-  expect(citing).toEqual([]);
 });

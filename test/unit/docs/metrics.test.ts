@@ -1,21 +1,11 @@
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { formatted } from '../../../scripts/generated-file.ts';
-import { metricsDocument } from '../../../scripts/metrics-doc/document.ts';
 import { SECTIONS } from '../../../scripts/metrics-doc/facts.ts';
 import { USEFUL_QUERIES } from '../../../scripts/metrics-doc/queries.ts';
 import { knownLabels } from '../../support/known-labels.ts';
 import { METRICS, WORKER_METRICS } from '../../support/metrics-table.ts';
 import { resultLabels } from '../../support/promql.ts';
 
-const FILE = 'docs/metrics.md';
 const labelsOf = await knownLabels();
-
-it('docs/metrics.md matches its generator (npm run generate)', async () => {
-  const text = readFileSync(join(import.meta.dirname, '../../..', FILE), 'utf8');
-  expect(text).toBe(await formatted(FILE, await metricsDocument()));
-});
 
 it('every metric is documented with its source, the store or the process', () => {
   const said = SECTIONS.flatMap(({ metrics }) => Object.entries(metrics)).map(

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { isAllowed } from '../../../scripts/licences.ts';
+import { isAllowed } from '../../../scripts/package.ts';
 
 it.each([
   ['MIT', true],

@@ -2,9 +2,9 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { shippedPackages } from '../../../scripts/shipped-packages.ts';
+import { shippedPackages } from '../../../scripts/package.ts';
 
-const generator = fileURLToPath(new URL('../../../scripts/print-sbom.ts', import.meta.url));
+const generator = fileURLToPath(new URL('../../../scripts/package.ts', import.meta.url));
 
 interface Component {
   readonly name: string;
@@ -15,7 +15,7 @@ interface Component {
 }
 
 it('the SBOM lists exactly the shipped packages, each with purl, licence and hash', async () => {
-  const { stdout } = await promisify(execFile)(process.execPath, [generator]);
+  const { stdout } = await promisify(execFile)(process.execPath, [generator, 'sbom']);
   const bill = JSON.parse(stdout) as { readonly components: readonly Component[] };
   expect(bill).toMatchObject({
     bomFormat: 'CycloneDX',

@@ -14,7 +14,7 @@ if (analyze === '') console.warn('no systemd-analyze here: the unit was not veri
 
 const setting = (name: string) => unit.match(new RegExp(`^${name}=(.*)$`, 'm'))?.[1];
 
-describe.skipIf(analyze === '')('the systemd unit', () => {
+describe.skipIf(analyze === '' && process.env['CI'] !== 'true')('the systemd unit', () => {
   it('passes systemd-analyze verify', () => {
     const { status, stdout, stderr } = spawnSync(analyze, ['verify', path], { encoding: 'utf8' });
     // On the test machine Node may not be where the unit expects it.

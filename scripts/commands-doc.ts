@@ -1,7 +1,5 @@
-/** Writes docs/commands.md from the help texts. With --check it writes nothing and exits 1 when the file is out of date. */
 import type { Command } from 'commander';
 import { createProgram } from '../src/cli/program.ts';
-import { writeOrCheck } from './generated-file.ts';
 
 let written = '';
 const program = createProgram(() => () => Promise.resolve(), {
@@ -29,9 +27,9 @@ function overview(command: Command, path: string): readonly string[] {
   return [`| [\`${path}\`](#${path.replaceAll(' ', '-')}) | ${command.description()} |`];
 }
 
-await writeOrCheck(
-  'docs/commands.md',
-  `# Commands
+/** Returns docs/commands.md, made from the help texts. */
+export function commandsDocument(): string {
+  return `# Commands
 
 <!-- Made from the help texts by npm run generate. -->
 
@@ -40,5 +38,5 @@ From a checkout, run \`npm run --silent evalwatch -- <command>\`. \`--help\` pri
 | command | description |
 | --- | --- |
 ${program.commands.flatMap((command) => overview(command, command.name())).join('\n')}
-${program.commands.map((command) => sections(command, command.name())).join('')}`,
-);
+${program.commands.map((command) => sections(command, command.name())).join('')}`;
+}

@@ -1,9 +1,7 @@
-/** Writes docs/configuration.md from the JSON Schema. With --check it writes nothing and exits 1 when it is out of date. */
 import { DURATION_PATTERN } from '../src/domain/duration.ts';
 import { configJsonSchema } from '../src/config/json-schema.ts';
 import { OVERRIDES } from '../src/config/overrides.ts';
 import { SIZE_PATTERN } from '../src/config/values/size.ts';
-import { writeOrCheck } from './generated-file.ts';
 
 interface Option {
   readonly type?: string | readonly string[];
@@ -72,9 +70,9 @@ const overrides = OVERRIDES.map(
   ({ name, section, key }) => `| \`${name}\` | \`${section}.${key}\` |`,
 );
 
-await writeOrCheck(
-  'docs/configuration.md',
-  `# Configuration
+/** Returns docs/configuration.md, made from the JSON Schema. */
+export function configurationDocument(): string {
+  return `# Configuration
 
 <!-- Made from the schema by npm run generate. -->
 
@@ -110,5 +108,5 @@ These environment variables override options of the file. An empty variable coun
 | variable | overrides |
 | --- | --- |
 ${overrides.join('\n')}
-`,
-);
+`;
+}
