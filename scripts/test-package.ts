@@ -12,6 +12,8 @@ import { startSimulator } from '../src/simulator/server.ts';
 import { World } from '../src/simulator/world/world.ts';
 import { root } from './package.ts';
 
+/** A command of a package without all its files may wait for ever. */
+const MAX_WAIT_MS = 300_000;
 const KEY = 'a-key-of-the-package-test';
 const run = promisify(execFile);
 const env = {
@@ -42,7 +44,8 @@ await run('npm', ['install', '--offline', '--ignore-scripts', archive], { cwd, e
 report('installed without a registry');
 
 const evalwatch = async (...args: string[]) =>
-  (await run(join(cwd, 'node_modules/.bin/evalwatch'), args, { cwd, env })).stdout;
+  (await run(join(cwd, 'node_modules/.bin/evalwatch'), args, { cwd, env, timeout: MAX_WAIT_MS }))
+    .stdout;
 assert.equal(await evalwatch('--version'), `${version}\n`);
 await evalwatch('init', 'example.yaml');
 assert.match(await readFile(join(cwd, 'example.yaml'), 'utf8'), /^# Configuration of evalwatch/);
