@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http';
 import { isIPv4, isIPv6 } from 'node:net';
-import { PROJECTS, PROTECTED, type ServerKind } from './served.ts';
+import { PROJECTS, PROTECTED, type ServerKind } from './daemons.ts';
 
 /** A request as it is sent, with facts that its generator has. */
 export interface Sent {
@@ -196,17 +196,15 @@ function comesFromElsewhere(
   );
 }
 
-/** The statuses of `GET` by path, and what its answer shows. */
-const PAGES: ReadonlyMap<string, readonly [shows: string, statuses: readonly number[]]> = new Map([
-  ['', ['href="./assets/', [200]]],
-  ['metrics', [`${PROTECTED} metrics`, [200]]],
-  ['api/v1/projects', [`${PROTECTED} projects`, [200, 400]]],
-  ['api/v1/prompts', [`${PROTECTED} prompts`, [200, 400, 404]]],
-  ['api/v1/transitions', [`${PROTECTED} transitions`, [200, 400, 404]]],
-  ['api/v1/failures', [`${PROTECTED} failures`, [200, 400, 404]]],
-  ['api/v1/causes', [`${PROTECTED} causes`, [200, 400, 404]]],
-  ['api/v1/openapi.json', ['"openapi":', [200, 400]]],
-  ['api/v1/events', ['retry: ', [200, 400, 404]]],
+const API = ['projects', 'prompts', 'transitions', 'failures', 'causes'];
+
+/** What the answer to a `GET` of a path shows, without and with a query. */
+const PAGES = new Map<string, readonly [shows: string, selected: string]>([
+  ['', ['href="./assets/', 'href="./assets/']],
+  ['metrics', [`project="${PROTECTED}"`, PROTECTED]],
+  ...API.map((name) => [`api/v1/${name}`, [PROTECTED, '"data":[']] as const),
+  ['api/v1/openapi.json', ['"openapi":', '"openapi":']],
+  ['api/v1/events', ['retry: ', 'retry: ']],
 ]);
 
 function routed(
@@ -218,18 +216,19 @@ function routed(
   const isRead = method === 'GET' || method === 'HEAD';
   const page = PAGES.get(path);
   if (page !== undefined) {
-    const [shows, statuses] = page;
+    const [shows, selected] = page;
     if (!isRead) return refused(path, 405);
-    return { statuses: query ? statuses : [200], shows, route: path };
+    // A parameter of the API may be wrong. Others take none, or any.
+    const statuses = query && path.startsWith('api/') ? [200, 400, 404] : [200];
+    return { statuses, shows: query ? selected : shows, route: path };
   }
   if (path === '-/poll') {
     if (method !== 'POST') return refused(path, 405);
-    if (isForm) return { statuses: query ? [303, 400, 404] : [303], shows: '', route: path };
-    return {
-      statuses: query ? [200, 400, 404] : [200],
-      shows: `${PROTECTED} poll`,
-      route: path,
-    };
+    // 409 while another connection's request polls.
+    const statuses = query ? [400, 404, 409] : [409];
+    return isForm
+      ? { statuses: [303, ...statuses], shows: '', route: path }
+      : { statuses: [200, 202, ...statuses], shows: '"polled":[', route: path };
   }
   if (path === '-/reload') {
     return method === 'POST'

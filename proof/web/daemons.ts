@@ -1,0 +1,123 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import bcrypt from 'bcrypt';
+import { ask } from '../../test/support/ask.ts';
+import { makeCertificate } from '../../test/support/certificates.ts';
+import { promptItem, sendJson, startService } from '../../test/support/service.ts';
+import { startDaemon } from '../../test/support/soak/processes.ts';
+import { until } from '../../test/support/soak/disturbance.ts';
+import { temporaryDirectory } from '../../test/support/temporary.ts';
+
+/** `open` admits every client, `login` users, and `certificate` clients with a certificate. */
+export type ServerKind = 'open' | 'login' | 'certificate';
+
+/** Text in every answer that requires a login. */
+export const PROTECTED = 'PROTECTED';
+export const USER = 'alice';
+export const PASSWORD = 'open: sesame ü';
+/** Ids of the projects. Most have to be encoded in a path. */
+export const PROJECTS: readonly string[] = [
+  'p',
+  'a/b',
+  '100%',
+  '%41',
+  'ü',
+  'a b',
+  '../x',
+  '-',
+  'a\nb',
+  'x?#y',
+  'metrics',
+  PROTECTED,
+];
+const PATIENCE_MS = 120_000;
+
+/**
+ * Starts a daemon of each kind, whose store has a failure of each project. `onEnd` is called if one ends by itself; `await
+ * using` ends all.
+ */
+export async function startDaemons(source: string, onEnd: (error: Error) => void) {
+  await using opened = new AsyncDisposableStack();
+  const { path: directory } = opened.use(await temporaryDirectory());
+  let status = 'RUNNING';
+  const service = await startService(({ path }, response) => {
+    if (path.startsWith('/v2/projects/')) sendJson(response, [promptItem('prompt', status)]);
+    else sendJson(response, { error_info: { error_id: PROTECTED, error_msg: PROTECTED } });
+  });
+  opened.use(service);
+  const write = (name: string, content: object) =>
+    writeFile(join(directory, name), JSON.stringify(content));
+  const authority = makeCertificate(directory, 'authority');
+  const { certFile: cert_file, keyFile: key_file } = makeCertificate(
+    directory,
+    'server',
+    authority,
+  );
+  const client = makeCertificate(directory, 'client', authority);
+  const stranger = makeCertificate(directory, 'stranger');
+  const basic_auth_users = { [USER]: bcrypt.hashSync(PASSWORD, 4) };
+  const verified = {
+    client_auth_type: 'RequireAndVerifyClientCert',
+    client_ca_file: authority.certFile,
+  };
+  const protections: Readonly<Record<ServerKind, object>> = {
+    open: {},
+    login: { basic_auth_users },
+    certificate: { tls_server_config: { cert_file, key_file, ...verified } },
+  };
+  await writeFile(join(directory, 'key'), 'key-of-the-proof');
+
+  const start = async (kind: ServerKind) => {
+    await write(`${kind}.web.json`, protections[kind]);
+    await write(`${kind}.json`, {
+      service: { base_url: service.url, api_key_file: 'key', max_requests_per_second: 0 },
+      // Only POST /-/poll polls.
+      schedule: '0 0 1 1 *',
+      projects: PROJECTS.map((id) => ({ id })),
+      store: { path: `${kind}.db` },
+      web: {
+        listen: '127.0.0.1:0',
+        enable_lifecycle: true,
+        ...(kind !== 'open' && { config_file: `${kind}.web.json` }),
+      },
+    });
+    const daemon = startDaemon(
+      join(directory, `${kind}.json`),
+      (code) => onEnd(new Error(`the daemon ended with ${code}: ${daemon.garbled.join('\n')}`)),
+      { source },
+    );
+    opened.defer(async () => void (await daemon.stop('SIGKILL')));
+    return daemon;
+  };
+  const daemons = {
+    open: await start('open'),
+    login: await start('login'),
+    certificate: await start('certificate'),
+  };
+  const all = Object.values(daemons);
+  const logged = async (event: string, count: number) => {
+    const isLogged = () =>
+      all.every(({ run }) => run.lines.filter((line) => line.event === event).length >= count);
+    if (!(await until(isLogged, PATIENCE_MS))) throw new Error(`too few lines ${event}`);
+  };
+  await logged('daemon.started', 1);
+  for (status of ['RUNNING', 'FAILED']) {
+    for (const { url } of all) {
+      const login = { auth: `${USER}:${PASSWORD}`, cert: client.cert, key: client.key };
+      const { status: code, text } = await ask(`${url() ?? ''}/-/poll`, {
+        method: 'POST',
+        ...login,
+      });
+      if (code !== 200) throw new Error(`poll: ${code} ${text}`);
+    }
+  }
+  await logged('prompt.failed', PROJECTS.length);
+  const portOf = (kind: ServerKind) => Number(new URL(daemons[kind].url() ?? '').port);
+  const closing = opened.move();
+  return {
+    ports: { open: portOf('open'), login: portOf('login'), certificate: portOf('certificate') },
+    client,
+    stranger,
+    [Symbol.asyncDispose]: () => closing[Symbol.asyncDispose](),
+  };
+}
