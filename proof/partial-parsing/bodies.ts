@@ -5,12 +5,13 @@ export interface Step {
   readonly body: Buffer;
   /** Places where the body is cut into pieces, modulo its length plus one. */
   readonly cuts: readonly number[];
+  /** Whether the body is that of the datasets, too. */
   readonly datasets: boolean;
   /** API key that is redacted from this poll on. */
   readonly key: string | undefined;
   readonly commitFails: boolean;
-  /** Whether the service responds with 304. */
-  readonly notModified: boolean;
+  /** Whether the answer has an ETag, which a later request may be answered 304 to. */
+  readonly hasEtag: boolean;
 }
 
 export type Sequence = readonly Step[];
@@ -83,6 +84,14 @@ const ODDITIES = [
   '{"id":"prompt-5","status":"FAILED"} x',
   '\u00a0',
   `{"d":${'['.repeat(63)}${']'.repeat(63)}}`,
+  // Texts at their limits, and fields of other types.
+  ...[512, 513].map((length) => JSON.stringify({ id: '😀'.repeat(length), status: 'FAILED' })),
+  ...['failed', '', '\ud800', 'x'.repeat(257), null, {}, ['FAILED']].map((status) =>
+    JSON.stringify({ id: 'prompt-6', status }),
+  ),
+  ...[null, 7, true, ['x'], {}].map((name) =>
+    JSON.stringify({ id: 'prompt-7', status: 'FAILED', name, timestamp: name, constructor: name }),
+  ),
 ];
 
 function escaped(id: string): string {
@@ -129,10 +138,9 @@ const edits: fc.Arbitrary<Edit> = fc.record({
 
 const circumstances = fc.record({
   cuts: fc.array(fc.nat(), { maxLength: 6 }),
-  datasets: fc.constant(false),
   key: seldom(fc.constantFrom(...KEYS)),
   commitFails: seldom(fc.constant(true)).map((fails) => fails ?? false),
-  notModified: seldom(fc.constant(true)).map((is) => is ?? false),
+  hasEtag: fc.boolean(),
 });
 
 /** Sequences of listings as a service returns them, and sometimes as a broken service does. */
@@ -140,8 +148,9 @@ export const sequences: fc.Arbitrary<Sequence> = fc
   .tuple(
     fc.array(fc.tuple(fc.nat(IDS.length - 1), fc.nat(7)), { minLength: 0, maxLength: 24 }),
     fc.array(fc.tuple(edits, circumstances), { minLength: 3, maxLength: 8 }),
+    seldom(fc.constant(true)),
   )
-  .map(([first, steps]) => {
+  .map(([first, steps, datasets = false]) => {
     let items = new Map(first.map(([id, variant]) => [id, variant]));
     return steps.map(([edit, about]) => {
       items = new Map(items);
@@ -150,7 +159,7 @@ export const sequences: fc.Arbitrary<Sequence> = fc
         items.set(ids[id % (ids.length + 3)] ?? id % IDS.length, variant);
       }
       for (const index of edit.removed) items.delete(ids[index % ids.length] ?? -1);
-      return { ...about, body: write(items, edit) };
+      return { ...about, datasets, body: write(items, edit) };
     });
   });
 
