@@ -1,13 +1,9 @@
-import { measureCosts } from './hostile/costs.ts';
 import { cutEverywhere } from './hostile/cuts.ts';
-import { countErrorIds } from './hostile/error-ids.ts';
 import { besiege } from './hostile/siege.ts';
 import type { Figures, Row } from './row.ts';
 
 const PARTS = {
-  costs: measureCosts,
   cuts: cutEverywhere,
-  'error ids': countErrorIds,
   siege: besiege,
 };
 
@@ -51,7 +47,14 @@ export const hostile: Row = {
           'return new Agent({ ...pooling, connect: tls }).compose(interceptors.redirect({ maxRedirections: 1 }));',
         ],
       ],
-      notice: /connections elsewhere/,
+      notice: /requests elsewhere/,
+    },
+    {
+      what: 'failing projects are polled like healthy ones',
+      part: 'siege',
+      file: 'evaluation-api/client.ts',
+      replace: [["isFailing || failingProjects.has(project) ? 'failing' : 'healthy'", "'healthy'"]],
+      notice: /a healthy poll was/,
     },
     {
       what: 'the deadline ends with the headers',
@@ -63,11 +66,11 @@ export const hostile: Row = {
           'head = { statusCode, headers: responseHeaders };\n        deadline.clear();',
         ],
       ],
-      notice: /ms too long/,
+      notice: /poll of a slow .* has no end/,
     },
     {
       what: 'the chunks of a body are kept until its end',
-      part: 'costs',
+      part: 'siege',
       file: 'evaluation-api/sending/exchange.ts',
       replace: [
         ['memory.use(chunk);', 'memory.use(chunk);\n((head as any).chunks ??= []).push(chunk);'],
@@ -76,7 +79,7 @@ export const hostile: Row = {
     },
     {
       what: 'each anomaly is kept',
-      part: 'costs',
+      part: 'siege',
       file: 'evaluation-api/listing/anomaly-counter.ts',
       replace: [
         [
@@ -87,37 +90,23 @@ export const hostile: Row = {
       notice: /memory grew/,
     },
     {
-      what: 'long work gives nobody a turn',
-      part: 'costs',
-      file: 'monitor/step-queue.ts',
-      replace: [['left -= job.bytes;', '']],
+      what: 'an item of a long listing takes half a second',
+      part: 'siege',
+      file: 'evaluation-api/listing/listing.ts',
+      replace: [
+        [
+          'const fields = fieldsOf(item);',
+          'const end = index === 50_000 ? process.threadCpuUsage().user + 500_000 : 0;\nif (end > 0) while (process.threadCpuUsage().user < end);\nconst fields = fieldsOf(item);',
+        ],
+      ],
       notice: /the event loop was held up/,
     },
     {
-      what: 'a compressed body may be 40 times as large',
-      part: 'cuts',
-      file: 'evaluation-api/sending/body.ts',
-      replace: [
-        [
-          'if (bytes > maxBytes) throw',
-          "if (bytes > maxBytes * (headers['content-encoding'] === undefined ? 1 : 40)) throw",
-        ],
-      ],
-      notice: /gzip: not too large/,
-    },
-    {
       what: 'each error_id has a series',
-      part: 'error ids',
+      part: 'siege',
       file: 'store/sqlite/sql/error-totals.ts',
       replace: [['< ${MAX_ERROR_LABELS}', '< 1000000']],
       notice: /series of one project/,
-    },
-    {
-      what: 'an error_id has its place for ever',
-      part: 'error ids',
-      file: 'store/sqlite/sql/pruning.ts',
-      replace: [['WHERE last_seen_at < :before', 'WHERE last_seen_at < 0']],
-      notice: /error_ids were given up/,
     },
   ],
   run: async (options) => {

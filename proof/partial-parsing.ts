@@ -65,10 +65,9 @@ export const partialParsing: Row = {
       ...(await room<typeof PollerRoom>('monitor/poller.ts')),
       ...(await room<typeof ErrorsRoom>('monitor/errors.ts')),
     };
-    const figures = { unchanged: 0, partly: 0, whole: 0, failed: 0 };
+    const figures = { pairs: 0, unchanged: 0, partly: 0, whole: 0, failed: 0 };
     const now: Now = { step: undefined, keys: [] };
-    let pairs = 0;
-    for (let portion = 0; pairs < wanted; portion += 1) {
+    for (let portion = 0; figures.pairs < wanted; portion += 1) {
       await using fake = await startService((_, response) => answer(now.step, response));
       const property = fc.asyncProperty(sequences, async (sequence) => {
         const client = openClient(fake.url, now, rooms);
@@ -76,19 +75,18 @@ export const partialParsing: Row = {
         const partly = await play(sequence, now, counted, rooms);
         await client.close();
         const whole = await play(sequence, now, naiveService(now, rooms.ApiError), rooms);
-        pairs += sequence.length - 1;
+        figures.pairs += sequence.length - 1;
         for (const [index, seen] of partly.entries()) {
           const [one, other] = [shown(seen), shown(whole[index])];
           if (one !== other) throw new Error(`step ${index}: ${one}\nread whole: ${other}`);
         }
       });
       await fc.assert(property, { seed: seed + portion, numRuns: PORTION });
-      if (portion % 50 === 49) print(`${pairs} pairs`);
+      if (portion % 50 === 49) print(`${figures.pairs} pairs`);
     }
-    if (figures.partly * 10 < pairs) throw new Error('hardly anything is read in part');
+    if (figures.partly * 10 < figures.pairs) throw new Error('hardly anything is read in part');
     return [
-      ['pairs of listings', String(pairs)],
-      ...Object.entries(figures).map(([how, count]) => [`… ${how}`, String(count)] as const),
+      ...Object.entries(figures).map(([what, count]) => [what, String(count)] as const),
       ['told or stored otherwise than by parsing everything', '0'],
     ];
   },
@@ -134,13 +132,13 @@ function openClient(baseUrl: string, now: Now, rooms: Rooms) {
 
 /** Counts how listings are read. */
 function countAnswers(
-  { list }: EvaluationService,
+  service: EvaluationService,
   figures: Record<'unchanged' | 'partly' | 'whole' | 'failed', number>,
 ): Pick<EvaluationService, 'list'> {
   return {
     list: async (...call) => {
       try {
-        const found = await list(...call);
+        const found = await service.list(...call);
         const isPart = !found.unchanged && found.vanished !== undefined;
         figures[found.unchanged ? 'unchanged' : isPart ? 'partly' : 'whole'] += 1;
         return found;

@@ -1,216 +1,114 @@
-/**
- * The hostile service, a process of its own. Arguments: the beginning of the keys that it expects, and the form of the proof. It first sends
- * its {@link Address} to its parent, which sends a {@link Mood} to set, or `report` to get a {@link Report}.
- */
-import { once } from 'node:events';
-import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
-import { monitorEventLoopDelay } from 'node:perf_hooks';
-import {
-  DETAILS,
-  detailsListing,
-  goodDetail,
-  HEALTHY,
-  livelyListing,
-  type Mood,
-  nastyText,
-  ODD,
-  oddListing,
-} from './cast.ts';
-import { type Answer, type Exchange, GOOD, listing } from './exchange.ts';
-import { hugeOnes } from './huge.ts';
-import { KINDS } from './kinds.ts';
+import type { Socket } from 'node:net';
+import { promptItem } from '../../test/support/service.ts';
+import { KEY_FORMS } from '../../test/support/written-keys.ts';
 
-export interface Address {
-  readonly url: string;
-  /** Allowed outcomes of polls, by hostile project. */
-  readonly ends: Readonly<Record<string, readonly string[]>>;
-  /** Hostile projects whose answers ask to wait for minutes. */
-  readonly held: readonly string[];
-  /** Hostile projects with the largest answers. */
-  readonly huge: readonly string[];
+// What a hostile service sends: raw bytes, over the socket of a request.
+
+export interface Exchange {
+  readonly socket: Socket;
+  /** API key that the request had. */
+  readonly key: string;
+  /** Host and port of another server, which must never be asked. */
+  readonly elsewhere: string;
 }
 
-export interface Report {
-  /** Number of listing requests while the service was hostile, by project. */
-  readonly asked: Readonly<Record<string, number>>;
-  /** Number of requests for single prompts in that time. */
-  readonly details: number;
-  /** Number of connections to the other server. */
-  readonly elsewhere: number;
-  /** Request lines with a wrong key, or with a path that must not be requested. */
-  readonly strange: readonly string[];
-  /** Longest time that an exchange without a complete answer was open, ms, and its project or prompt. */
-  readonly longest: { readonly ms: number; readonly what: string };
-  /** Number of closed exchanges of that kind. */
-  readonly unanswered: number;
-  /** Times of the requests for listings of each healthy project, epoch ms. */
-  readonly arrivals: Readonly<Record<string, readonly number[]>>;
-  /** Statuses that were served for the lively prompt, in order. */
-  readonly moves: readonly string[];
-  /** Longest delay of this process's own event loop, ms. */
-  readonly lagMs: number;
+export type Answer = (exchange: Exchange) => void;
+type Text = string | Buffer | ((exchange: Exchange) => string);
+
+const STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED'];
+
+/** Listing of every project before and after: a prompt of each status. */
+export const GOOD = JSON.stringify(
+  STATUSES.map((status) => promptItem(status.toLowerCase(), status)),
+);
+/** Listing that must never be applied: most prompts have moved, and there is one more. */
+export const TURNED = JSON.stringify(
+  [...STATUSES, 'PLANTED'].map((status) => promptItem(status.toLowerCase(), 'RUNNING')),
+).replace('"RUNNING"', '"FAILED"');
+/** Log line that the daemon does not write, after a line break that a service may smuggle in. */
+export const FORGED = '\r\n{"level":"error","event":"forged","msg":"not the daemon\'s"}\r\n';
+
+/** Returns a key in each form in which it must not be revealed. */
+export function echoesOf(key: string): readonly string[] {
+  return Object.values(KEY_FORMS).map((write) => write(key));
 }
 
-const [key = '', form = 'long'] = process.argv.slice(2);
-const MOVES_MS = 1500;
+/** Returns a text that reveals the key, forges a line and has characters that no text may keep. */
+export function nastyText(key: string): string {
+  return `${echoesOf(key).join(' ')}${FORGED}\u001b[2J\u2028\ud800`;
+}
 
-const huge = few(hugeOnes());
-const cheap = few(KINDS);
-const hostilities = { ...cheap, ...huge };
-const kinds = Object.keys(hostilities);
-let mood: Mood = 'good';
-/** Whether it has ever been hostile: failures stay. */
-let hasTurned = false;
-let moves = 0;
-let elsewhere = 0;
-let unanswered = 0;
-let details = 0;
-let longest = { ms: 0, what: '' };
-const asked: Record<string, number> = {};
-const strange: string[] = [];
-const arrivals: Record<string, number[]> = Object.fromEntries(HEALTHY.map((id) => [id, []]));
-const shown: string[] = [];
-const open = new Map<Exchange, { readonly at: number; readonly what: string }>();
-const lag = monitorEventLoopDelay({ resolution: 10 });
-lag.enable();
+/** Returns a status line and headers, which both echo the key. */
+export function headOf({ key }: Exchange, status: number, headers: object = {}): string {
+  const fields = Object.entries({ 'x-echo': key, connection: 'close', ...headers });
+  return `HTTP/1.1 ${status} ${key}\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`;
+}
 
-const trap = createServer((socket) => {
-  elsewhere += 1;
-  socket.destroy();
-});
-const trapAddress = await listen(trap);
-const server = createServer((socket) => serve(socket));
-const address = await listen(server);
-setInterval(() => {
-  if (mood === 'hostile') moves += 1;
-}, MOVES_MS);
-
-process.on('message', (message: Mood | 'report') => {
-  if (message !== 'report') {
-    mood = message;
-    hasTurned ||= mood === 'hostile';
-    return;
-  }
-  for (const each of open.keys()) longest = longestYet(each);
-  const lagMs = lag.max / 1e6;
-  const report: Report = {
-    asked,
-    details,
-    elsewhere,
-    strange,
-    longest,
-    unanswered,
-    arrivals,
-    lagMs,
-    moves: shown,
+/** Returns an answer with this status and whole body. */
+export function whole(
+  status: number,
+  body: Text,
+  headers: object | ((exchange: Exchange) => object) = {},
+): Answer {
+  return (exchange) => {
+    const content = Buffer.from(typeof body === 'function' ? body(exchange) : body);
+    const given = typeof headers === 'function' ? headers(exchange) : headers;
+    const head = headOf(exchange, status, { 'content-length': content.length, ...given });
+    exchange.socket.write(head, 'latin1');
+    exchange.socket.end(content);
   };
-  process.send?.(report);
-});
-process.on('disconnect', () => process.exit());
-const told: Address = {
-  url: `http://${address}`,
-  ends: Object.fromEntries(kinds.map((kind) => [kind, hostilities[kind]?.ends ?? []])),
-  held: kinds.filter((kind) => hostilities[kind]?.holds),
-  huge: Object.keys(huge),
-};
-process.send?.(told);
-
-/** Keeps every fourth one in the tests, which poll less. */
-function few<Kind>(all: Readonly<Record<string, Kind>>): Readonly<Record<string, Kind>> {
-  if (form !== 'tests') return all;
-  return Object.fromEntries(Object.entries(all).filter((_, index) => index % 4 === 0));
 }
 
-async function listen(listening: Server): Promise<string> {
-  listening.listen(0, '127.0.0.1', 1024);
-  await once(listening, 'listening');
-  const { port } = listening.address() as AddressInfo;
-  return `127.0.0.1:${port}`;
-}
-
-/** Reads requests from a connection. They have no bodies here, so each empty line ends one. */
-function serve(socket: Socket): void {
-  let text = '';
-  let current: Exchange | undefined;
-  socket.on('error', () => {});
-  socket.on('data', (bytes) => {
-    text += bytes.toString('latin1');
-    for (let end = text.indexOf('\r\n\r\n'); end >= 0; end = text.indexOf('\r\n\r\n')) {
-      const request = text.slice(0, end);
-      text = text.slice(end + 4);
-      current = begin(socket, request);
-    }
-  });
-  socket.on('end', () => socket.destroy());
-  socket.on('close', () => {
-    if (current !== undefined) close(current);
-  });
-}
-
-function begin(socket: Socket, request: string): Exchange {
-  const [line = ''] = request.split('\r\n');
-  const [, path = ''] = line.split(' ');
-  const [, sentKey = ''] = /^x-api-key: (.*)$/im.exec(request) ?? [];
-  const [, project] = /^\/v2\/projects\/([^/]+)\/prompts\/$/.exec(path) ?? [];
-  const [, prompt] = /^\/v2\/prompts\/([^/]+)\/$/.exec(path) ?? [];
-  const subject = decodeURIComponent(project ?? prompt ?? '');
-  if (!sentKey.startsWith(key) || subject === '' || (prompt !== undefined && isNever(subject))) {
-    strange.push(line);
-  }
-  const exchange: Exchange = {
-    socket,
-    path,
-    key: sentKey,
-    elsewhere: trapAddress,
-    turn: asked[subject] ?? 0,
-    answered: () => open.delete(exchange),
+/** Returns an answer of these bytes, after a head if `headers` are given, and then an end. */
+export function bytes(text: Text, end: Answer = fin, headers?: object): Answer {
+  return (exchange) => {
+    if (headers !== undefined) exchange.socket.write(headOf(exchange, 200, headers), 'latin1');
+    const content = typeof text === 'function' ? text(exchange) : text;
+    exchange.socket.write(content, 'latin1', () => end(exchange));
   };
-  open.set(exchange, { at: performance.now(), what: subject });
-  const answer = project === undefined ? detailOf(subject) : listingOf(subject);
-  answer(exchange);
-  return exchange;
 }
 
-/** Whether no path can carry this id. */
-function isNever(id: string): boolean {
-  return id === '.' || id === '..';
+export const fin: Answer = ({ socket }) => void socket.end();
+export const reset: Answer = ({ socket }) => void socket.resetAndDestroy();
+export const silence: Answer = () => {};
+
+export function chunked(...chunks: readonly (string | Buffer)[]): Buffer {
+  return Buffer.concat(
+    chunks.flatMap((chunk) => {
+      const content = Buffer.from(chunk);
+      return [Buffer.from(`${content.length.toString(16)}\r\n`), content, Buffer.from('\r\n')];
+    }),
+  );
 }
 
-function close(exchange: Exchange): void {
-  if (!open.has(exchange)) return;
-  longest = longestYet(exchange);
-  open.delete(exchange);
-  unanswered += 1;
+/** Returns an answer that sends a piece `times` times, at the reader's pace, and then ends. */
+export function pour(piece: Buffer, times = Infinity, headers: object | null = {}): Answer {
+  return (exchange) => {
+    const { socket } = exchange;
+    if (headers !== null) socket.write(headOf(exchange, 200, headers), 'latin1');
+    let left = times;
+    const more = () => {
+      while (!socket.destroyed && left > 0) {
+        left -= 1;
+        if (!socket.write(piece)) return;
+      }
+      socket.end();
+    };
+    socket.on('drain', more);
+    more();
+  };
 }
 
-/** Returns the longest exchange so far, including this one. */
-function longestYet(exchange: Exchange): Report['longest'] {
-  const { at, what } = open.get(exchange) ?? { at: Infinity, what: '' };
-  const ms = performance.now() - at;
-  return ms > longest.ms ? { ms, what } : longest;
-}
-
-function listingOf(project: string): Answer {
-  arrivals[project]?.push(Date.now());
-  if (mood === 'hostile') asked[project] = (asked[project] ?? 0) + 1;
-  if (project === 'lively') {
-    const { status, body } = livelyListing(moves);
-    shown.push(status);
-    return listing(body);
-  }
-  if (project === ODD)
-    return listing((exchange) => oddListing(exchange, hasTurned ? 'hostile' : 'good'));
-  if (project === DETAILS) return listing(detailsListing(Object.keys(cheap), hasTurned));
-  const hostility = mood === 'hostile' ? hostilities[project] : undefined;
-  if (hostility !== undefined) return hostility.answer;
-  const isHealthy = HEALTHY.some((id) => id === project);
-  return listing(GOOD, isHealthy ? { etag: `"${key}"` } : {});
-}
-
-function detailOf(prompt: string): Answer {
-  if (mood === 'hostile') details += 1;
-  const hostility = mood === 'hostile' ? hostilities[prompt] : undefined;
-  // A long wait would hold the details of all others.
-  const answer = hostility?.holds === true ? undefined : hostility?.answer;
-  return answer ?? listing((exchange) => goodDetail(nastyText(exchange.key)));
+/** Returns an answer that sends a byte of a text every 500 ms, and nothing after its end. */
+export function drip(text: string | Buffer, headers?: object): Answer {
+  return (exchange) => {
+    const { socket } = exchange;
+    if (headers !== undefined) socket.write(headOf(exchange, 200, headers), 'latin1');
+    const content = Buffer.from(text);
+    let sent = 0;
+    const timer = setInterval(() => {
+      if (sent < content.length) socket.write(content.subarray(sent, (sent += 1)));
+    }, 500);
+    socket.once('close', () => clearInterval(timer));
+  };
 }

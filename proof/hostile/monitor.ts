@@ -1,0 +1,113 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { until } from '../../test/support/soak/disturbance.ts';
+import { startDaemon } from '../../test/support/soak/processes.ts';
+import { temporaryDirectory } from '../../test/support/temporary.ts';
+
+const BLOCK_PROBE = fileURLToPath(new URL('block-probe.ts', import.meta.url));
+/** API key with special characters of URLs and regular expressions. */
+export const KEY = 'through-and-through/key+1';
+const PATIENCE_MS = 60_000;
+
+interface Project {
+  readonly id: string;
+  readonly schedule?: string;
+  /** File with a key of its own. */
+  readonly api_key_file?: string;
+}
+
+/** Outcome of a poll on request. */
+export interface Polled {
+  readonly ok: boolean;
+  readonly reason: string | null;
+  readonly transitions: number;
+  readonly prompts: number | null;
+}
+
+export type Rows = readonly Readonly<Record<string, unknown>>[];
+
+/** Starts a daemon that polls `projects` on request, and those with a schedule also by it. `await using` ends it. */
+export async function startMonitor(
+  source: string,
+  baseUrl: string,
+  projects: readonly Project[],
+  service: object,
+) {
+  await using opened = new AsyncDisposableStack();
+  const directory = opened.use(await temporaryDirectory()).path;
+  const config = join(directory, 'evalwatch.yaml');
+  const content = {
+    service: {
+      base_url: baseUrl,
+      api_key_file: 'key',
+      retries: 0,
+      max_requests_per_second: 0,
+      ...service,
+    },
+    schedule: '0 0 1 1 *',
+    projects,
+    store: { path: 'evalwatch.db' },
+    web: { listen: '127.0.0.1:0', enable_lifecycle: true },
+  };
+  await writeFile(config, JSON.stringify(content));
+  for (const { api_key_file: file = 'key' } of [...projects, {}]) {
+    await writeFile(join(directory, file), file === 'key' ? KEY : `${KEY}/${file}`);
+  }
+  const blockFile = join(directory, 'block');
+  const setting = `process.env.BLOCK_FILE = ${JSON.stringify(blockFile)};`;
+  const daemon = startDaemon(config, () => {}, {
+    source,
+    preload: [`data:text/javascript,${encodeURIComponent(setting)}`, BLOCK_PROBE],
+  });
+  opened.defer(async () => void (await daemon.stop('SIGKILL')));
+  const isUp = await until(() => daemon.url() !== undefined, PATIENCE_MS);
+  if (!isUp) throw new Error(`the daemon did not start: ${daemon.garbled.join('\n')}`);
+  const url = daemon.url() ?? '';
+  const closing = opened.move();
+  return {
+    url,
+    directory,
+    lines: daemon.run.lines,
+    garbled: daemon.garbled,
+    stop: () => daemon.stop('SIGTERM'),
+    /** Polls once; again if the first poll takes longer than a request may. */
+    poll: async (project: string): Promise<Polled> => {
+      const deadline = performance.now() + PATIENCE_MS;
+      while (performance.now() < deadline) {
+        const path = `/-/poll?project=${encodeURIComponent(project)}`;
+        const answer = await fetch(url + path, { method: 'POST' });
+        const text = await answer.text();
+        if (answer.status === 200) return (JSON.parse(text) as { polled: [Polled] }).polled[0];
+        // It is still polled, or eight others are.
+        if (![202, 409, 503].includes(answer.status)) throw new Error(text);
+        await setTimeout(200);
+      }
+      throw new Error(`a poll of ${project} has no end`);
+    },
+    /** Returns rows of the API. */
+    rows: async (path: string): Promise<Rows> => {
+      const answer = await fetch(`${url}/api/v1/${path}`);
+      return ((await answer.json()) as { data: Rows }).data;
+    },
+    /** Starts to measure memory and blocks anew. Returns the function that measures. */
+    measure: async () => {
+      process.kill(daemon.pid, 'SIGUSR2');
+      const before = await memoryOf(daemon.pid, 'VmRSS');
+      await writeFile(`/proc/${daemon.pid}/clear_refs`, '5');
+      return async () => ({
+        /** Most memory above that at the beginning, MiB. */
+        growthMib: (await memoryOf(daemon.pid, 'VmHWM')) - before,
+        /** Longest block of the event loop, ms of CPU time. */
+        blockMs: Number(await readFile(blockFile, 'utf8')),
+      });
+    },
+    [Symbol.asyncDispose]: () => closing[Symbol.asyncDispose](),
+  };
+}
+
+async function memoryOf(pid: number, figure: 'VmRSS' | 'VmHWM'): Promise<number> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  return Number(new RegExp(`^${figure}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) / 1024;
+}
