@@ -2,8 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { until } from '../../test/support/soak/disturbance.ts';
-import { startDaemon } from '../../test/support/soak/processes.ts';
+import { startDaemon } from '../../test/support/evalwatch.ts';
+import { NODE_FLAGS } from '../../test/support/node-flags.ts';
 import { temporaryDirectory } from '../../test/support/temporary.ts';
 
 const BLOCK_PROBE = fileURLToPath(new URL('block-probe.ts', import.meta.url));
@@ -56,22 +56,27 @@ export async function startMonitor(
     await writeFile(join(directory, file), file === 'key' ? KEY : `${KEY}/${file}`);
   }
   const blockFile = join(directory, 'block');
-  const setting = `process.env.BLOCK_FILE = ${JSON.stringify(blockFile)};`;
-  const daemon = startDaemon(config, () => {}, {
-    source,
-    preload: [`data:text/javascript,${encodeURIComponent(setting)}`, BLOCK_PROBE],
-  });
-  opened.defer(async () => void (await daemon.stop('SIGKILL')));
-  const isUp = await until(() => daemon.url() !== undefined, PATIENCE_MS);
-  if (!isUp) throw new Error(`the daemon did not start: ${daemon.garbled.join('\n')}`);
-  const url = daemon.url() ?? '';
+  const garbled: string[] = [];
+  const daemon = opened.use(
+    startDaemon(
+      { config },
+      {
+        source,
+        nodeArgs: [...NODE_FLAGS, '--import', BLOCK_PROBE],
+        env: { BLOCK_FILE: blockFile },
+        onGarbled: (line) => garbled.push(line),
+      },
+    ),
+  );
+  const url = await daemon.url();
+  const pid = daemon.process.pid ?? 0;
   const closing = opened.move();
   return {
     url,
     directory,
-    lines: daemon.run.lines,
-    garbled: daemon.garbled,
-    stop: () => daemon.stop('SIGTERM'),
+    lines: daemon.lines,
+    garbled,
+    stop: async () => (await daemon.stop()).code,
     /** Polls once; again if the first poll takes longer than a request may. */
     poll: async (project: string): Promise<Polled> => {
       const deadline = performance.now() + PATIENCE_MS;
@@ -93,12 +98,12 @@ export async function startMonitor(
     },
     /** Starts to measure memory and blocks anew. Returns the function that measures. */
     measure: async () => {
-      process.kill(daemon.pid, 'SIGUSR2');
-      const before = await memoryOf(daemon.pid, 'VmRSS');
-      await writeFile(`/proc/${daemon.pid}/clear_refs`, '5');
+      process.kill(pid, 'SIGUSR2');
+      const before = await memoryOf(pid, 'VmRSS');
+      await writeFile(`/proc/${pid}/clear_refs`, '5');
       return async () => ({
         /** Most memory above that at the beginning, MiB. */
-        growthMib: (await memoryOf(daemon.pid, 'VmHWM')) - before,
+        growthMib: (await memoryOf(pid, 'VmHWM')) - before,
         /** Longest block of the event loop, ms of CPU time. */
         blockMs: Number(await readFile(blockFile, 'utf8')),
       });

@@ -39,7 +39,7 @@ export function nastyText(key: string): string {
 }
 
 /** Returns a status line and headers, which both echo the key. */
-export function headOf({ key }: Exchange, status: number, headers: object = {}): string {
+function headOf({ key }: Exchange, status: number, headers: object = {}): string {
   const fields = Object.entries({ 'x-echo': key, connection: 'close', ...headers });
   return `HTTP/1.1 ${status} ${key}\r\n${fields.map(([name, value]) => `${name}: ${value}\r\n`).join('')}\r\n`;
 }

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import bcrypt from 'bcrypt';
 import { ask } from '../../test/support/ask.ts';
 import { makeCertificate } from '../../test/support/certificates.ts';
+import { type Daemon, startDaemon, until } from '../../test/support/evalwatch.ts';
+import { NODE_FLAGS } from '../../test/support/node-flags.ts';
 import { promptItem, sendJson, startService } from '../../test/support/service.ts';
-import { startDaemon } from '../../test/support/soak/processes.ts';
-import { until } from '../../test/support/soak/disturbance.ts';
 import { temporaryDirectory } from '../../test/support/temporary.ts';
 
 /** `open` admits every client, `login` users, and `certificate` clients with a certificate. */
@@ -30,7 +30,6 @@ export const PROJECTS: readonly string[] = [
   'metrics',
   PROTECTED,
 ];
-const PATIENCE_MS = 120_000;
 
 /**
  * Starts a daemon of each kind, whose store has a failure of each project. `onEnd` is called if one ends by itself; `await
@@ -81,41 +80,39 @@ export async function startDaemons(source: string, onEnd: (error: Error) => void
         ...(kind !== 'open' && { config_file: `${kind}.web.json` }),
       },
     });
-    const daemon = startDaemon(
-      join(directory, `${kind}.json`),
-      (code) => onEnd(new Error(`the daemon ended with ${code}: ${daemon.garbled.join('\n')}`)),
-      { source },
+    const daemon = opened.use(
+      startDaemon({ config: join(directory, `${kind}.json`) }, { source, nodeArgs: NODE_FLAGS }),
     );
-    opened.defer(async () => void (await daemon.stop('SIGKILL')));
+    void daemon.ended.then(({ code, stderr }) =>
+      onEnd(new Error(`the daemon ended with ${code}: ${stderr}`)),
+    );
     return daemon;
   };
-  const daemons = {
+  const daemons: Readonly<Record<ServerKind, Daemon>> = {
     open: await start('open'),
     login: await start('login'),
     certificate: await start('certificate'),
   };
-  const all = Object.values(daemons);
-  const logged = async (event: string, count: number) => {
-    const isLogged = () =>
-      all.every(({ run }) => run.lines.filter((line) => line.event === event).length >= count);
-    if (!(await until(isLogged, PATIENCE_MS))) throw new Error(`too few lines ${event}`);
+  const portOf = async (kind: ServerKind) => Number(new URL(await daemons[kind].url()).port);
+  const ports: Readonly<Record<ServerKind, number>> = {
+    open: await portOf('open'),
+    login: await portOf('login'),
+    certificate: await portOf('certificate'),
   };
-  await logged('daemon.started', 1);
   for (status of ['RUNNING', 'FAILED']) {
-    for (const { url } of all) {
+    for (const daemon of Object.values(daemons)) {
+      const url = `${await daemon.url()}/-/poll`;
       const login = { auth: `${USER}:${PASSWORD}`, cert: client.cert, key: client.key };
-      const { status: code, text } = await ask(`${url() ?? ''}/-/poll`, {
-        method: 'POST',
-        ...login,
-      });
+      const { status: code, text } = await ask(url, { method: 'POST', ...login });
       if (code !== 200) throw new Error(`poll: ${code} ${text}`);
     }
   }
-  await logged('prompt.failed', PROJECTS.length);
-  const portOf = (kind: ServerKind) => Number(new URL(daemons[kind].url() ?? '').port);
+  const areFailuresTold = () =>
+    Object.values(daemons).every((each) => each.of('prompt.failed').length >= PROJECTS.length);
+  if (!(await until(areFailuresTold))) throw new Error('failures are not told');
   const closing = opened.move();
   return {
-    ports: { open: portOf('open'), login: portOf('login'), certificate: portOf('certificate') },
+    ports,
     client,
     stranger,
     [Symbol.asyncDispose]: () => closing[Symbol.asyncDispose](),

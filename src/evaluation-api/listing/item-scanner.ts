@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { ApiError } from '../../monitor/errors.ts';
 
 /** Items that ended in a part of a body, which are not validated. Valid until the next part is scanned. */
-export interface ScannedItems {
+interface ScannedItems {
   readonly count: number;
   /** Position in the body at which each item ends. They can lie up to 63 bytes before the part. */
   readonly ends: Uint32Array;
