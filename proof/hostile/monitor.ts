@@ -70,6 +70,10 @@ export async function startMonitor(
   );
   const url = await daemon.url();
   const pid = daemon.process.pid ?? 0;
+  const rows = async (path: string): Promise<Rows> => {
+    const answer = await fetch(`${url}/api/v1/${path}`);
+    return ((await answer.json()) as { data: Rows }).data;
+  };
   const closing = opened.move();
   return {
     url,
@@ -77,25 +81,33 @@ export async function startMonitor(
     lines: daemon.lines,
     garbled,
     stop: async () => (await daemon.stop()).code,
-    /** Polls once; again if the first poll takes longer than a request may. */
+    /** Polls once. A poll that takes longer than a request may is judged by its project: nothing is known of its transitions. */
     poll: async (project: string): Promise<Polled> => {
       const deadline = performance.now() + PATIENCE_MS;
+      const query = `project=${encodeURIComponent(project)}`;
+      const from = Date.now();
+      let isRunning = false;
       while (performance.now() < deadline) {
-        const path = `/-/poll?project=${encodeURIComponent(project)}`;
-        const answer = await fetch(url + path, { method: 'POST' });
-        const text = await answer.text();
-        if (answer.status === 200) return (JSON.parse(text) as { polled: [Polled] }).polled[0];
-        // It is still polled, or eight others are.
-        if (![202, 409, 503].includes(answer.status)) throw new Error(text);
+        if (isRunning) {
+          const row = (await rows('projects')).find((each) => each['project'] === project);
+          if (Date.parse(String(row?.['last_poll'])) > from) {
+            const { up: ok, reason } = row as { up: boolean; reason: string | null };
+            return { ok, reason, transitions: 0, prompts: null };
+          }
+        } else {
+          const answer = await fetch(`${url}/-/poll?${query}`, { method: 'POST' });
+          const text = await answer.text();
+          if (answer.status === 200) return (JSON.parse(text) as { polled: [Polled] }).polled[0];
+          isRunning = answer.status === 202;
+          // 409 while its first poll is still running, 503 while eight others are polled.
+          if (![202, 409, 503].includes(answer.status)) throw new Error(text);
+        }
         await setTimeout(200);
       }
       throw new Error(`a poll of ${project} has no end`);
     },
     /** Returns rows of the API. */
-    rows: async (path: string): Promise<Rows> => {
-      const answer = await fetch(`${url}/api/v1/${path}`);
-      return ((await answer.json()) as { data: Rows }).data;
-    },
+    rows,
     /** Starts to measure memory and blocks anew. Returns the function that measures. */
     measure: async () => {
       process.kill(pid, 'SIGUSR2');
