@@ -35,7 +35,7 @@ interface Seen {
 /** Polls sequences of listings by parsing what is new and by parsing everything: the results must be the same. */
 export const partialParsing: Row = {
   name: 'partial-parsing',
-  judges: ['src/evaluation-api/listing/'],
+  judges: ['src/evaluation-api/', 'src/monitor/'],
   bug: [
     {
       what: 'a new item with the id of a known one is not noticed',
