@@ -35,7 +35,7 @@ export async function cutPower({
   random,
   print,
 }: HurtOptions): Promise<Figures> {
-  const [rounds, images] = short ? [60, 150] : [320, 10_000];
+  const [rounds, images] = short ? [60, 150] : [320, 4000];
   const workload = workloadOn(strace, source);
   await using directory = await temporaryDirectory();
   const path = join(directory.path, 'store.db');
