@@ -1,9 +1,9 @@
-import { cutPower, failCalls, type HurtOptions, killUpgrades } from './durability/hurts.ts';
+import { cutPower, failCalls, type FaultOptions, killUpgrades } from './durability/faults.ts';
 import { randomNumbers } from './random.ts';
 import { type Bug, type Figures, type Row, SOURCE } from './row.ts';
 import { findStrace } from './strace.ts';
 
-const PARTS: Readonly<Record<string, (options: HurtOptions) => Promise<Figures>>> = {
+const PARTS: Readonly<Record<string, (options: FaultOptions) => Promise<Figures>>> = {
   'power cuts': cutPower,
   'failing calls': failCalls,
   'killed upgrades': killUpgrades,
@@ -184,9 +184,9 @@ export const durability: Row = {
   run: async ({ short, seed, print, source = SOURCE, part }) => {
     const strace = findStrace();
     const figures: (readonly [string, string])[] = [];
-    for (const [name, hurt] of Object.entries(PARTS)) {
+    for (const [name, fault] of Object.entries(PARTS)) {
       if (part !== undefined && part !== name) continue;
-      figures.push(...(await hurt({ strace, source, short, random: randomNumbers(seed), print })));
+      figures.push(...(await fault({ strace, source, short, random: randomNumbers(seed), print })));
     }
     return figures;
   },

@@ -57,7 +57,7 @@ for (let round = Number(from); round < Number(to); round += 1) {
       Array.from({ length: WIDE }, (_, n) => wide(n)),
       round,
     );
-  if (round % 2 === 0) await settleOne(round);
+  await settleOrPostpone(round);
 }
 await store.close();
 tell({ what: 'ended', failed, emitted });
@@ -91,12 +91,19 @@ async function poll(
   tell({ what: 'committed', rows });
 }
 
-async function settleOne(round: number): Promise<void> {
+/** Takes the oldest pending failure, and in turn postpones and settles it. */
+async function settleOrPostpone(round: number): Promise<void> {
   const [failure] = await persistently(() => store.pendingFailures({ limitPerProject: 1 }));
   if (failure === undefined) return;
-  const settlement = SETTLEMENTS[failure.transitionId % 3] ?? SETTLEMENTS[0];
-  await persistently(() => store.settleFailure(failure, settlement, round * MINUTE));
-  tell({ what: 'settled', rows: [`${failure.transitionId} ${labelOf(settlement)}`] });
+  const at = round * MINUTE;
+  if (round % 2 === 0) {
+    const settlement = SETTLEMENTS[failure.transitionId % 3] ?? SETTLEMENTS[0];
+    await persistently(() => store.settleFailure(failure, settlement, at));
+    tell({ what: 'settled', rows: [`${failure.transitionId} ${labelOf(settlement)}`] });
+  } else {
+    const tries = { count: 1, useless: 1, firstAt: at, lastAt: at, nextAt: at + MINUTE };
+    await persistently(() => store.postponeFailure(failure, tries));
+  }
 }
 
 function count(event: string): void {

@@ -11,7 +11,7 @@ import { Disk } from './disk.ts';
 import { dump, findFault, type Promised, promisedAfter, readContent } from './judge.ts';
 import { CALLS, toSteps, workloadOn } from './traced.ts';
 
-export interface HurtOptions {
+export interface FaultOptions {
   readonly strace: string;
   /** Directory of the sources under test. */
   readonly source: string;
@@ -34,7 +34,7 @@ export async function cutPower({
   short,
   random,
   print,
-}: HurtOptions): Promise<Figures> {
+}: FaultOptions): Promise<Figures> {
   const [rounds, images] = short ? [60, 150] : [320, 4000];
   const workload = workloadOn(strace, source);
   await using directory = await temporaryDirectory();
@@ -94,7 +94,7 @@ export async function failCalls({
   short,
   random,
   print,
-}: HurtOptions): Promise<Figures> {
+}: FaultOptions): Promise<Figures> {
   const workload = workloadOn(strace, source);
   const undisturbed = await inDirectory((path) => workload.trace(path, [0, ROUNDS]));
   const faults = CALLS.flatMap((call) => {
@@ -164,7 +164,7 @@ export async function killUpgrades({
   short,
   random,
   print,
-}: HurtOptions): Promise<Figures> {
+}: FaultOptions): Promise<Figures> {
   await using next = given === SOURCE ? await withNextMigration() : undefined;
   const source = next?.source ?? given;
   const workload = workloadOn(strace, source);
