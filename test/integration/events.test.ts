@@ -1,5 +1,5 @@
 import { EventSource } from 'undici';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import type { TransitionRow } from '../support/oracle/observation.ts';
 import { startHere } from '../support/daemon-here.ts';
 import {
@@ -25,7 +25,8 @@ describe('the event stream', UNHURRIED, () => {
     await using first = startDaemon(place);
     await first.line('project.baseline');
     const source = new EventSource(`${url}/api/v1/events?type=transition`);
-    onTestFinished(() => source.close());
+    await using opened = new AsyncDisposableStack();
+    opened.defer(() => source.close());
     const seen: unknown[] = [];
     source.addEventListener('transition', (event) => {
       const { data } = event as unknown as { data: string };
