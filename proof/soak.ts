@@ -6,7 +6,6 @@ import { setTimeout } from 'node:timers/promises';
 import { parseFaults } from '../src/simulator/faults/fault-text.ts';
 import { openReader } from '../src/store/sqlite/sqlite-reader.ts';
 import { NODE_FLAGS } from '../test/support/node-flags.ts';
-import { scrape } from '../test/support/scrape.ts';
 import { until } from '../test/support/evalwatch.ts';
 import { TOLD_THOUGH_NOT_COMMITTED } from './bug.ts';
 import { randomNumbers } from './random.ts';
@@ -224,9 +223,9 @@ function createDisturbance(scene: Scene, random: () => number, strace: string) {
 
   /** Makes the disk fail. The daemon must count failed commits, stay up, and commit again. */
   async function takeTheDisk(mayKill: boolean): Promise<void> {
-    const url = await member.daemon.url();
+    const troubled = member;
     const count = async (prefix: string) =>
-      [...(await scrape(url)).samples]
+      [...(await scene.scrapeOf(troubled))]
         .filter(([series]) => series.startsWith(prefix))
         .reduce((sum, [, value]) => sum + value, 0);
     const grows = (prefix: string, from: number) =>
@@ -236,7 +235,6 @@ function createDisturbance(scene: Scene, random: () => number, strace: string) {
     const failed = await count(failures);
     const isOver = scene.trouble();
     const giveBack = await failingDisk(strace, member.daemon.process.pid ?? 0, troubles);
-    const troubled = member;
     troubles += 1;
     try {
       if (!(await grows(failures, failed))) {
@@ -273,7 +271,7 @@ function createDisturbance(scene: Scene, random: () => number, strace: string) {
         member.daemon.lines.filter(({ event }) => event.startsWith('config.reload')).length;
       const before = count();
       member.daemon.process.kill('SIGHUP');
-      if (!(await until(() => count() > before))) scene.found.push('a reload does not end');
+      if (!(await until(() => count() > before))) throw new Error('a reload does not end');
     }
     reloads += 1;
   }

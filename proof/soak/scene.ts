@@ -14,7 +14,6 @@ import {
   until,
   workspace,
 } from '../../test/support/evalwatch.ts';
-import { createLivingWorld } from '../../test/support/soak/living-world.ts';
 import { differences } from '../../test/support/oracle.ts';
 import {
   type FailureRow,
@@ -28,6 +27,7 @@ import {
 } from '../../test/support/oracle/observation.ts';
 import { checkGrowth, storedErrorTotals } from '../../test/support/oracle/totals.ts';
 import { type Scrape, scrape } from '../../test/support/scrape.ts';
+import { createLivingWorld } from './living-world.ts';
 
 /** API key with special characters of URLs and regular expressions. */
 const KEY = 'soaked-through-and-through/key+1';
@@ -152,7 +152,12 @@ export async function createScene(options: SceneOptions) {
   }
 
   async function scrapeOf({ daemon, name }: Member): Promise<Samples> {
-    const { status, text, samples } = await scrape(await daemon.url());
+    const url = await daemon.url();
+    const { status, text, samples } = await scrape(url).catch((error: unknown) => {
+      // The daemon may close an idle connection just when it is used again.
+      if (error instanceof TypeError && error.message === 'fetch failed') return scrape(url);
+      throw error;
+    });
     if (status !== 200) found.push(`/metrics of ${name} answered ${status}`);
     if (text.includes(KEY)) found.push(`/metrics of ${name} shows the API key`);
     return samples;

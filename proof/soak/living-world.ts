@@ -1,6 +1,6 @@
-import type { ErrorInfo } from '../../../src/simulator/world/error-info.ts';
+import type { ErrorInfo } from '../../src/simulator/world/error-info.ts';
 import { isDeepStrictEqual } from 'node:util';
-import { World } from '../../../src/simulator/world/world.ts';
+import { World } from '../../src/simulator/world/world.ts';
 
 const TICK_MS = 300;
 /** Maximum time from a daemon's request for an error_info to its line, on a busy machine. */
@@ -12,21 +12,15 @@ export interface LivingWorld {
   /** Whether `errorInfo` was that of the prompt at some time in the 15 s before `at`, epoch ms. */
   readonly gave: (promptId: string, errorInfo: unknown, at: number) => boolean;
   readonly hasErrorInfo: (project: string, promptId: string) => boolean;
-  /** Makes one tick, in addition to the timer's between `start` and `stop`. */
-  step(): void;
   start(): void;
   stop(): void;
 }
 
-/** `pace` 1 moves about a tenth of the prompts in each tick. With `reruns` prompts that ended run again. */
+/** `pace` 1 moves about a tenth of the prompts in each tick. */
 export function createLivingWorld(
   projects: readonly string[],
   seed: number,
-  {
-    promptsPerProject,
-    pace = 1,
-    reruns = true,
-  }: { promptsPerProject?: number; pace?: number; reruns?: boolean | undefined } = {},
+  { promptsPerProject, pace }: { readonly promptsPerProject: number; readonly pace: number },
 ): LivingWorld {
   const world = new World({
     now: () => Date.now(),
@@ -38,7 +32,7 @@ export function createLivingWorld(
       start: 0.15 * pace,
       finish: 0.1 * pace,
       fail: 0.5,
-      rerun: reruns ? 0.05 * pace : 0,
+      rerun: 0.05 * pace,
       arrivals: 0.2 * pace,
       comeBack: 0.5,
       dataset: 0.1 * pace,
@@ -74,7 +68,6 @@ export function createLivingWorld(
       });
     },
     hasErrorInfo: (project, promptId) => Boolean(world.prompts(project)?.get(promptId)?.error_info),
-    step,
     start: () => {
       timer = setInterval(step, TICK_MS);
     },
