@@ -36,6 +36,12 @@ const NO_SCHEDULE = '0 0 29 2 *';
 /** Memory that docs/operations.md promises for ten projects of 100,000 prompts, and the settings of the image. */
 const CONTAINER_BYTES = 256 * 2 ** 20;
 const IMAGE = { env: { NODE_OPTIONS: '--max-old-space-size-percentage=50' } };
+/** Imports the libraries that the daemon starts with, and waits to be looked at and killed. */
+const IMPORTS = `const { dependencies } = JSON.parse(fs.readFileSync('package.json', 'utf8'));
+  const { bcrypt, pg, ...used } = dependencies;
+  await Promise.all(Object.keys(used).map((library) => import(library)));
+  console.log('ready');
+  setInterval(() => {}, 60_000);`;
 /** Address on the loopback that no client of the crowd has. */
 const PEACEFUL = '127.0.0.2';
 
@@ -184,7 +190,7 @@ const starts: Row = {
     );
     const ways = {
       imports: async () => {
-        const node = startNode('bench/imports.js');
+        const node = startNode('--input-type=module', ['--eval', IMPORTS]);
         await node.line('ready');
         return node;
       },

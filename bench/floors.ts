@@ -19,32 +19,10 @@ interface Sink {
   readonly end: () => number | undefined;
 }
 
-const HEADERS = { accept: 'application/json', 'x-api-key': API_KEY };
-
-/** Sends conditional requests, which are answered 304 from the second round on. */
-const notModified: OpenContender = async ({ baseUrl, projects }) => {
-  const pool = await openPool(baseUrl);
-  const etags = new Map<string, string>();
-  const ask = async (project: string) => {
-    const etag = etags.get(project);
-    const response = await pool.request({
-      path: listingPath(baseUrl, project),
-      method: 'GET',
-      headers: { ...HEADERS, ...(etag !== undefined && { 'if-none-match': etag }) },
-    });
-    await response.body.dump({ limit: Number.POSITIVE_INFINITY });
-    if (response.statusCode !== (etag === undefined ? 200 : 304)) {
-      throw new Error(`the service answered ${response.statusCode}`);
-    }
-    if (etag === undefined) etags.set(project, String(response.headers['etag']));
-  };
-  return {
-    poll: async () => {
-      await Promise.all(projects.map(ask));
-      return undefined;
-    },
-    close: () => pool.destroy(),
-  };
+const HEADERS = {
+  accept: 'application/json',
+  'x-api-key': API_KEY,
+  'accept-encoding': 'gzip',
 };
 
 /** Downloads, parses and inserts the raw items into an empty table, in one transaction as durable as the daemon's. */
@@ -114,8 +92,9 @@ const node: OpenContender = async ({ baseUrl, projects, directory }) => {
 };
 
 export const CONTENDERS: Readonly<Record<string, OpenContender>> = {
-  'not modified': notModified,
-  download: floor(() => ({ write: () => {}, end: () => undefined })),
+  // The second and all further requests are answered 304.
+  'not modified': floor(discarding, new Map()),
+  download: floor(discarding),
   sha256: floor(() => {
     const hash = createHash('sha256');
     return {
@@ -131,20 +110,31 @@ export const CONTENDERS: Readonly<Record<string, OpenContender>> = {
   node,
 };
 
-/** Creates a contender that needs only the bodies, by undici's `dispatch`, the cheapest way. */
-function floor(createSink: () => Sink): OpenContender {
+/**
+ * Creates a contender that needs only the bodies, by undici's `dispatch`, the cheapest way.
+ * @param etags those of the latest answers, by path, if it sends them
+ */
+function floor(createSink: () => Sink, etags?: Map<string, string>): OpenContender {
   return async ({ baseUrl, projects }) => {
-    const pool = await openPool(baseUrl);
+    const { Pool: UndiciPool } = await import('undici');
+    const { origin, pathname } = new URL(baseUrl);
+    const pool = new UndiciPool(origin, { connections: CONCURRENCY });
     return {
       poll: async () => {
         const found = await Promise.all(
-          projects.map((project) => get(pool, listingPath(baseUrl, project), createSink())),
+          projects.map((project) =>
+            get(pool, `${pathname}/v2/projects/${project}/prompts/`, createSink(), etags),
+          ),
         );
         return found.reduce((sum, prompts) => sum && prompts && sum + prompts);
       },
       close: () => pool.destroy(),
     };
   };
+}
+
+function discarding(): Sink {
+  return { write: () => {}, end: () => undefined };
 }
 
 function parsing(use: (items: readonly Item[]) => void): Sink {
@@ -159,16 +149,7 @@ function parsing(use: (items: readonly Item[]) => void): Sink {
   };
 }
 
-async function openPool(baseUrl: string): Promise<Pool> {
-  const undici = await import('undici');
-  return new undici.Pool(new URL(baseUrl).origin, { connections: CONCURRENCY });
-}
-
-function listingPath(baseUrl: string, project: string): string {
-  return `${new URL(baseUrl).pathname}/v2/projects/${project}/prompts/`;
-}
-
-function get(pool: Pool, path: string, sink: Sink): Promise<number | undefined> {
+function get(pool: Pool, path: string, sink: Sink, etags?: Map<string, string>) {
   const { promise, resolve, reject } = Promise.withResolvers<number | undefined>();
   const finish = () => {
     try {
@@ -178,12 +159,16 @@ function get(pool: Pool, path: string, sink: Sink): Promise<number | undefined> 
     }
   };
   let gunzip: ReturnType<typeof createGunzip> | undefined;
+  const etag = etags?.get(path);
+  const conditions = { ...(etag !== undefined && { 'if-none-match': etag }) };
   pool.dispatch(
-    { path, method: 'GET', headers: { ...HEADERS, 'accept-encoding': 'gzip' } },
+    { path, method: 'GET', headers: { ...HEADERS, ...conditions } },
     {
       onRequestStart: () => {},
       onResponseStart: (_, statusCode, headers) => {
-        if (statusCode !== 200) throw new Error(`the service answered ${statusCode}`);
+        if (statusCode !== (etag === undefined ? 200 : 304))
+          throw new Error(`the service answered ${statusCode}`);
+        if (headers['etag'] !== undefined) etags?.set(path, String(headers['etag']));
         if (headers['content-encoding'] !== 'gzip') return;
         gunzip = createGunzip().on('data', sink.write).on('end', finish).on('error', reject);
       },

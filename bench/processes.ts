@@ -27,23 +27,23 @@ export interface Program extends AsyncDisposable {
 }
 
 export interface StartOptions {
-  readonly flags?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
   /** Shell command that runs first in the process. */
   readonly enter?: string;
 }
 
 /**
- * Starts a Node program of this repository with the Node flags and the memory allocation of the image and the systemd unit,
+ * Starts Node in this repository, with a program or an option, and with the Node flags and the memory allocation of the image and the systemd unit,
  * and with those of `options`.
  */
 export function startNode(
   program: string,
   args: readonly string[] = [],
-  { flags = [], env = {}, enter = ':' }: StartOptions = {},
+  { env = {}, enter = ':' }: StartOptions = {},
 ): Program {
-  const command = [process.execPath, ...NODE_FLAGS, ...flags, join(ROOT, program), ...args];
+  const command = [process.execPath, ...NODE_FLAGS, program, ...args];
   const child = spawn('/bin/sh', ['-c', `${enter} && exec "$@"`, 'sh', ...command], {
+    cwd: ROOT,
     stdio: ['pipe', 'pipe', 'inherit'],
     env: { PATH: process.env['PATH'], ...ALLOCATION, ...env },
   });
