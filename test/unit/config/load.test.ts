@@ -244,7 +244,12 @@ describe('the permitted range', () => {
     const id = '😀'.repeat(512);
     const config = await loadText(directory, minimal().replace('checkout-bot', id));
     expect(config.projects[0]?.id).toBe(id);
-    await errorOf(loadText(directory, minimal().replace('checkout-bot', `${id}x`)));
+    const { faults } = await errorOf(
+      loadText(directory, minimal().replace('checkout-bot', `${id}x`)),
+    );
+    expect(places(faults)).toEqual([
+      '5:9 projects[0].id must have at most 512 characters, not 513',
+    ]);
   });
 });
 
