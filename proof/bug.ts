@@ -6,26 +6,6 @@ import type { Bug, RowOptions } from './row.ts';
 
 const CHECKOUT = fileURLToPath(new URL('../', import.meta.url));
 
-/** Mistake for the rows in which a daemon's disk fails. */
-export const TOLD_THOUGH_NOT_COMMITTED: Bug = {
-  what: 'what a COMMIT that failed was to store is told',
-  file: 'store/sqlite/sql/transactions.ts',
-  replace: [
-    [
-      'if (place.ends) commit.run();',
-      'if (place.ends && owed) { const error = owed; owed = undefined; throw error; }\n' +
-        'if (place.ends) try { commit.run(); } catch (error) { undo(); owed = error; }',
-    ],
-    // The next COMMIT fails in its place, so that the number of failures is right.
-    [
-      "const rollback = db.prepare('ROLLBACK');",
-      "const rollback = db.prepare('ROLLBACK');\nlet owed: unknown;",
-    ],
-  ],
-  // A scrape shows it too, until the next commit of the project.
-  notice: /told, not recorded|_total\{[^}]*\} went from/,
-};
-
 /** Copies src/ and config/ and plants the mistake; `await using` removes the copy. */
 export async function copyWithBug({
   file,

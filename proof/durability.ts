@@ -1,7 +1,7 @@
+import { debianTool } from '../test/support/debian-tool.ts';
 import { cutPower, failCalls, type FaultOptions, killUpgrades } from './durability/faults.ts';
 import { randomNumbers } from './random.ts';
-import { type Bug, type Figures, type Row, SOURCE } from './row.ts';
-import { findStrace } from './strace.ts';
+import { type Bug, type Figures, required, type Row, SOURCE } from './row.ts';
 
 const PARTS: Readonly<Record<string, (options: FaultOptions) => Promise<Figures>>> = {
   'power cuts': cutPower,
@@ -182,7 +182,7 @@ export const durability: Row = {
   judges: ['src/store/sqlite/'],
   bug: BUGS,
   run: async ({ short, seed, print, source = SOURCE, part }) => {
-    const strace = findStrace();
+    const strace = required('strace', debianTool('strace', 'strace'));
     const figures: (readonly [string, string])[] = [];
     for (const [name, fault] of Object.entries(PARTS)) {
       if (part !== undefined && part !== name) continue;
