@@ -15,11 +15,8 @@ import { directoryInMemory } from './temporary.ts';
 const TOOLS: readonly (readonly [packageName: string, ...names: string[]])[] = [
   ['prometheus', 'promtool'],
   ['prometheus', 'prometheus'],
-  ['prometheus-alertmanager', 'amtool'],
   ['prometheus-alertmanager', 'prometheus-alertmanager', 'alertmanager'],
   ['pgbouncer', 'pgbouncer', '/usr/sbin/pgbouncer'],
-  ['spin', 'spin'],
-  ['build-essential', 'gcc'],
 ];
 
 /**
@@ -76,6 +73,6 @@ function warnOfMissing(): void {
   console.warn(
     `\n!! ${names} not installed (Debian: apt-get install ${packages}), so what needs them is not ` +
       'checked: whether Prometheus takes the metrics and rules, whether Alertmanager pages, what a browser makes of the ' +
-      'status page, what several workers do with PostgreSQL, and their protocol. Every other test runs.\n',
+      'status page, and what several workers do with PostgreSQL. Every other test runs.\n',
   );
 }
