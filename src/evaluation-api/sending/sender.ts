@@ -96,7 +96,7 @@ export function createSender(options: SenderOptions): Sender {
         });
       let answer = await sendWithin(timeoutMs);
       let { durationMs } = answer;
-      if (answer.isStale) {
+      if (answer.isStale && durationMs < timeoutMs) {
         // Most likely the service has not read the request. Others of these connections may be idle for as long.
         connections.renew();
         answer = await sendWithin(Math.ceil(timeoutMs - durationMs));

@@ -115,6 +115,21 @@ describe('a connection', () => {
     expect(durations).toEqual([4000, 8000]);
   });
 
+  it('that the service closes after the time limit leaves no time for a second request', async () => {
+    let now = 0;
+    const { list, requests } = await start(
+      (request, response) => {
+        now += 12_000;
+        if (requests.length === 2) request.socket.end();
+        else response.end('[]');
+      },
+      { clock: { ...systemClock, monotonic: () => now } },
+    );
+    await list();
+    expect(await list()).toMatchObject({ reason: 'network' });
+    expect(requests).toHaveLength(2);
+  });
+
   it('that the service closes without having answered is a failure', async () => {
     const { list, requests } = await start((request) => void request.socket.end());
     expect(await list()).toMatchObject({ reason: 'network' });
