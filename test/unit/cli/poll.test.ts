@@ -11,8 +11,11 @@ beforeEach(() => {
   config = writeConfiguration(temporaryDirectory(), [{ id: 'beta' }]);
 });
 
-/** Runs `poll` on a project without an owner, which this process loses meanwhile. */
-function pollWhile(ownerAfterwards: () => Promise<string | undefined>) {
+/** Runs `poll` with an engine whose polls are refused, because this process loses the project, which had no owner. */
+function pollWhile(
+  ownerAfterwards: () => Promise<string | undefined>,
+  change: Partial<Engine> = {},
+) {
   const ownerOf = vi.fn<Engine['ownerOf']>(ownerAfterwards).mockResolvedValueOnce(undefined);
   const engine: Partial<Engine> = {
     sharing: undefined,
@@ -22,6 +25,7 @@ function pollWhile(ownerAfterwards: () => Promise<string | undefined>) {
     mayPoll: () => false,
     reporter: { drain: async () => {} } as unknown as Engine['reporter'],
     close: async () => {},
+    ...change,
   };
   vi.mocked(openEngine).mockResolvedValue(engine as Engine);
   return commandLine(['poll', '--json', '--config', config]);
@@ -51,6 +55,25 @@ it.each([
   expect(stderr).toBe(
     'error: project "beta" was not polled: this process lost it, because its lease ran out, the database did not answer or another process claimed it; run the command again\n',
   );
+});
+
+it('poll reports a project that other processes committed first', async () => {
+  const { code, stdout, stderr } = await pollWhile(async () => undefined, { mayPoll: () => true });
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout)).toMatchObject([{ project: 'beta', ok: false, reason: 'outdated' }]);
+  expect(stderr).toBe(
+    'error: project "beta" was not polled: other processes committed it first each time; run the command again\n',
+  );
+});
+
+it('poll prints its rows, and exits with 1, if failures cannot be read', async () => {
+  const drain = () => Promise.reject(new StoreError('other', 'it cannot be read'));
+  const { code, stdout, stderr } = await pollWhile(async () => 'w2', {
+    reporter: { drain } as unknown as Engine['reporter'],
+  });
+  expect(code).toBe(1);
+  expect(JSON.parse(stdout)).toMatchObject([{ project: 'beta' }]);
+  expect(stderr).toContain('error: it cannot be read');
 });
 
 it('poll reports an unexpected error as a bug, not as an unavailable store', async () => {
