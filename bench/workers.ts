@@ -3,8 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
-import { startPostgres } from '../test/support/postgres.ts';
-import { postgresPrograms } from '../test/support/postgres-server.ts';
+import { postgresPrograms, startPostgres } from '../test/support/postgres.ts';
 import { temporaryDirectory } from '../test/support/temporary.ts';
 import { sumOf } from './daemons.ts';
 import {

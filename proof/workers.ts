@@ -4,8 +4,13 @@ import { setTimeout } from 'node:timers/promises';
 import { systemClock } from '../src/app/clock.ts';
 import { openPostgresReader } from '../src/store/postgres/postgres-reader.ts';
 import { until } from '../test/support/evalwatch.ts';
-import { promote, startPostgres, startStandby } from '../test/support/postgres.ts';
-import { postgresPrograms, type PostgresServer } from '../test/support/postgres-server.ts';
+import {
+  postgresPrograms,
+  type PostgresServer,
+  promote,
+  startPostgres,
+  startStandby,
+} from '../test/support/postgres.ts';
 import { copyWithBug } from './bug.ts';
 import { type Figures, required, type Row, type RowOptions } from './row.ts';
 import { createScene, type Member, type Scene } from './soak/scene.ts';

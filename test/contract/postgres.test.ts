@@ -1,9 +1,17 @@
-import { afterAll, beforeAll, describe } from 'vitest';
+import { randomUUID } from 'node:crypto';
+import type { Client } from 'pg';
+import { afterAll, beforeAll } from 'vitest';
 import { systemClock } from '../../src/app/clock.ts';
+import type { Observer } from '../../src/monitor/events.ts';
+import type { Store } from '../../src/monitor/ports/store.ts';
 import { openPostgresReader } from '../../src/store/postgres/postgres-reader.ts';
-import { startPostgres } from '../support/postgres.ts';
-import { postgresPrograms, type PostgresServer } from '../support/postgres-server.ts';
-import { describePostgres } from './postgres-suite.ts';
+import { openPostgres } from '../../src/store/postgres/postgres-store.ts';
+import {
+  connectPatiently,
+  describePostgres,
+  type TestDatabase,
+} from '../support/postgres-store.ts';
+import { describeStore } from './store-suite.ts';
 
 /** Resets a store to its state after creation, except for the numbers of its ownerships and configurations. */
 const CLEAR = `DO $$ BEGIN
@@ -12,22 +20,98 @@ const CLEAR = `DO $$ BEGIN
     FROM pg_tables WHERE schemaname = 'evalwatch' AND tablename NOT IN ('schema_version', 'rate', 'configuration'));
 END $$`;
 
-describe.skipIf(postgresPrograms() === undefined)('with PostgreSQL', () => {
-  let server: PostgresServer;
+// A worker that owns every project. The tests share a database, and a worker while it is fit.
+describePostgres('with PostgreSQL', (open) => {
+  let db: TestDatabase;
+  let client: Client;
+  let worker: Awaited<ReturnType<typeof openWorker>> | undefined;
   beforeAll(async () => {
-    server = await startPostgres();
+    db = await open();
+    client = await db.connect();
   });
-  afterAll(() => server[Symbol.asyncDispose]());
+  afterAll(async () => {
+    await worker?.store.close();
+    await db[Symbol.asyncDispose]();
+  });
 
-  describePostgres('the PostgreSQL', async () => {
-    const { name, url } = await server.createDatabase();
-    const client = await server.connect(name);
+  describeStore('the PostgreSQL', async (emit) => {
+    let own = (worker ??= await openWorker(db.url));
+    await own.join(emit);
     return {
-      url,
-      openReader: () => openPostgresReader({ clock: systemClock, url }),
-      clear: async () => {
+      store: own.store,
+      reopen: async () => {
+        await own.leave();
+        await own.store.close();
+        own = worker = await openWorker(db.url);
+        await own.join(emit);
+        const { projects } = await own.store.snapshot();
+        await own.store.configureProjects(
+          projects.map(({ project }) => project),
+          0,
+        );
+        return own.store;
+      },
+      openReader: () => openPostgresReader({ clock: systemClock, url: db.url }),
+      [Symbol.asyncDispose]: async () => {
+        own.disownAll();
         await client.query(CLEAR);
+        if (own.isFit()) return;
+        worker = undefined;
+        await own.store.close();
       },
     };
   });
 });
+
+/** Opens a worker that owns configured projects at once, as the coordination would arrange soon. */
+async function openWorker(url: string) {
+  let observe: Observer = () => {};
+  const id = randomUUID();
+  const { store, coordinator } = await connectPatiently(() =>
+    openPostgres({
+      url,
+      worker: id,
+      leaseMs: 600_000,
+      clock: systemClock,
+      emit: (event) => observe(event),
+      signal: new AbortController().signal,
+    }),
+  );
+  const owned = new Set<string>();
+  let isFit = true;
+  const owning: Store = {
+    ...store,
+    configureProjects: async (ids, at) => {
+      await store.configureProjects(ids, at);
+      for (const { project, epoch } of await coordinator.claim(id, ids, ids.length)) {
+        store.own(project, epoch);
+        owned.add(project);
+      }
+    },
+    events: async (...asked) => {
+      // The store keeps the highest number, but a cleared database restarts the numbers.
+      isFit = false;
+      return await store.events(...asked);
+    },
+    close: async () => {
+      isFit = false;
+      await store.close();
+    },
+  };
+  return {
+    store: owning,
+    /** Whether the next test can use it. */
+    isFit: () => isFit,
+    /** Joins, and emits its events to this observer. */
+    join: async (emit: Observer) => {
+      observe = emit;
+      const identity = { id, version: '1.0.0', configDigest: '' };
+      await connectPatiently(() => coordinator.join(identity));
+    },
+    leave: () => coordinator.leave(id).catch(() => undefined),
+    disownAll: () => {
+      for (const project of owned) store.disown(project);
+      owned.clear();
+    },
+  };
+}

@@ -15,9 +15,13 @@ import { openReader } from '../../src/store/sqlite/sqlite-reader.ts';
 import { openStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { HARD_TEXTS } from '../contract/store/harness.ts';
 import { PATIENCE } from '../support/evalwatch.ts';
-import { startPostgres } from '../support/postgres.ts';
+import {
+  PASSWORD,
+  postgresPrograms,
+  type PostgresServer,
+  startPostgres,
+} from '../support/postgres.ts';
 import { startWorker } from '../support/postgres-store.ts';
-import { PASSWORD, postgresPrograms, type PostgresServer } from '../support/postgres-server.ts';
 import { commandLine, type Finished } from '../support/command-line.ts';
 import { ENTRY } from '../support/entry.ts';
 import { temporaryDirectory, writeConfiguration } from '../unit/cli/configuration-file.ts';

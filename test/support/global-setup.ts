@@ -7,8 +7,7 @@ import { COMPILE_CACHE } from './compile-cache.ts';
 import { debianTool } from './debian-tool.ts';
 import { BUNDLED_ENTRY } from './entry.ts';
 import { chromiumPath } from './page/chromium.ts';
-import { POSTGRES_TEMPLATE } from './postgres.ts';
-import { postgresPrograms } from './postgres-server.ts';
+import { POSTGRES_TEMPLATE, postgresPrograms } from './postgres.ts';
 import { directoryInMemory } from './temporary.ts';
 
 /** Tools that the tests need beyond npm: a Debian package, and the possible names of its program. */

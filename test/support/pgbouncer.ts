@@ -7,7 +7,7 @@ import { setTimeout } from 'node:timers/promises';
 import { Client } from 'pg';
 import { debianTool } from './debian-tool.ts';
 import { freePort } from './free-port.ts';
-import { accountOf, PASSWORD, type PostgresServer, USER } from './postgres-server.ts';
+import { accountOf, PASSWORD, type PostgresServer, USER } from './postgres.ts';
 import { temporaryDirectory } from './temporary.ts';
 
 /** Path of PgBouncer, installed from Debian if possible; otherwise undefined, and tests that need it are skipped. */

@@ -1,4 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type { Client } from 'pg';
+import { afterAll, beforeAll, describe, type TestOptions } from 'vitest';
 import { systemClock } from '../../src/app/clock.ts';
 import type { Coordinator } from '../../src/coordination/ports.ts';
 import type { KnownRecord } from '../../src/domain/record.ts';
@@ -8,20 +10,109 @@ import type { CommittedTransition, PollHealth, Store } from '../../src/monitor/p
 import { openPostgres, type PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { eventLog, listingOf } from './monitor.ts';
 import { detectChanges } from './at-once.ts';
+import { postgresPrograms, type PostgresServer, startPostgres } from './postgres.ts';
 
 const MAX_REPETITIONS = 10;
 /** Ends of the messages about a connection that took too long. */
 const LATE =
   /\((?:timeout exceeded when trying to connect|Connection terminated due to connection timeout)\)$/;
 
+/** A database for one test. Its end closes the workers and connections that the test has opened. */
+export interface TestDatabase extends AsyncDisposable {
+  readonly server: PostgresServer;
+  readonly name: string;
+  readonly url: string;
+  /** Runs one statement on a new connection. */
+  query(text: string, values?: readonly unknown[]): Promise<Record<string, unknown>[]>;
+  connect(): Promise<Client>;
+  /** Opens a connection and runs statements on it in a transaction that stays open. */
+  begin(text: string): Promise<Client>;
+  /** Waits until this many statements wait for a lock. */
+  untilWaiting(statements: number): Promise<void>;
+  worker(options?: WorkerOptions & { readonly url?: string }): Promise<Worker>;
+  /** Starts a worker that owns these projects and has seen prompt x in RUNNING in each. */
+  owner(
+    projects: readonly string[],
+    options?: Parameters<TestDatabase['worker']>[0],
+  ): Promise<Worker>;
+  /** Ends a lease, as time does. */
+  expire(worker: Worker): Promise<void>;
+}
+
+/** Selects the statements that wait for a lock. */
+export const WAITING = `SELECT pid FROM pg_stat_activity
+  WHERE wait_event_type = 'Lock' AND datname = current_database()`;
+
+/**
+ * Describes tests that share a real server; `open` creates a database on it. Without PostgreSQL they are skipped, and with CI
+ * set they fail.
+ */
+export function describePostgres(
+  name: string,
+  define: (open: () => Promise<TestDatabase>) => void,
+  {
+    start = startPostgres,
+    ...options
+  }: TestOptions & { readonly start?: () => Promise<PostgresServer> } = {},
+): void {
+  const runs = postgresPrograms() !== undefined || process.env['CI'] === 'true';
+  // oxlint-disable-next-line vitest/valid-title -- it is a string
+  describe.runIf(runs)(name, options, () => {
+    let server: PostgresServer;
+    beforeAll(async () => {
+      server = await start();
+    });
+    afterAll(() => server[Symbol.asyncDispose]());
+    define(() => createDatabase(server));
+  });
+}
+
+async function createDatabase(server: PostgresServer): Promise<TestDatabase> {
+  const { name, url } = await server.createDatabase();
+  const opened = new AsyncDisposableStack();
+  const connect = async () => opened.adopt(await server.connect(name), (client) => client.end());
+  const query: TestDatabase['query'] = (text, values) => server.query(name, text, values);
+  const worker: TestDatabase['worker'] = async (options = {}) =>
+    opened.use(await startWorker(options.url ?? url, options));
+  return {
+    server,
+    name,
+    url,
+    query,
+    connect,
+    begin: async (text) => {
+      const client = await connect();
+      await client.query(`BEGIN; ${text}`);
+      return client;
+    },
+    untilWaiting: (statements) => server.untilRows(name, WAITING, (rows) => rows >= statements),
+    worker,
+    owner: async (projects, options) => {
+      const owner = await worker(options);
+      await owner.store.configureProjects(projects, 1);
+      await owner.claim(projects);
+      for (const project of projects) await owner.see(project, { x: 'RUNNING' });
+      return owner;
+    },
+    expire: async ({ id }) => {
+      await query('UPDATE evalwatch.worker SET expires_at = now() WHERE worker = $1', [id]);
+    },
+    [Symbol.asyncDispose]: () => opened.disposeAsync(),
+  };
+}
+
+export interface WorkerOptions {
+  readonly id?: string;
+  readonly leaseMs?: number;
+  readonly clock?: Clock;
+}
+
+export type Worker = Awaited<ReturnType<typeof startWorker>>;
+
 /** Opens the store and coordinator of a worker, with shortcuts for coordination and poller. */
 export async function startWorker(
   url: string,
-  {
-    id = randomUUID(),
-    leaseMs = 600_000,
-    clock = systemClock,
-  }: { readonly id?: string; readonly leaseMs?: number; readonly clock?: Clock } = {},
+  { id = randomUUID(), leaseMs = 600_000, clock = systemClock }: WorkerOptions = {},
 ) {
   const log = eventLog();
   const gaveUp = new AbortController();

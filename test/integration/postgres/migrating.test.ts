@@ -1,13 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { causeOf } from '../../../src/domain/cause.ts';
 import { bucketOf } from '../../../src/domain/durations.ts';
 import { openDatabase } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/sql/migrate.ts';
 import { readUrl } from '../../../src/store/postgres/url.ts';
-import { startPostgres } from '../../support/postgres.ts';
-import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
+import { describePostgres } from '../../support/postgres-store.ts';
 
 /** Trigger that sleeps while an index is made, and records the limits of its session. */
 const SLOW_INDEXES = `
@@ -32,48 +31,52 @@ const INDEX = `SELECT indexdef FROM pg_indexes WHERE indexname = 'transition_fai
 const INDEX_ITSELF = `SELECT oid, pg_relation_filenode(oid) AS file FROM pg_class WHERE relname = 'transition_failed'`;
 const VERSION = 'SELECT version FROM evalwatch.schema_version';
 
-describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL store', () => {
-  let server: PostgresServer;
-  beforeAll(async () => {
-    server = await startPostgres();
-  });
-  afterAll(() => server[Symbol.asyncDispose]());
-
-  async function open(url: string) {
+describePostgres('the upgrade of a PostgreSQL store', (create) => {
+  /** Opens a database whose statements have 500 ms. */
+  async function open(url: string, signal?: AbortSignal) {
     const settings = await readUrl(url);
-    const database = openDatabase({ clock: systemClock, settings, connections: 1, timeoutMs: 500 });
-    return { migrate: () => migrate(database), [Symbol.asyncDispose]: () => database.close() };
+    const database = openDatabase({
+      clock: systemClock,
+      settings,
+      connections: 1,
+      timeoutMs: 500,
+      ...(signal && { signal }),
+    });
+    return {
+      ...database,
+      migrate: () => migrate(database),
+      [Symbol.asyncDispose]: () => database.close(),
+    };
   }
 
   /** Makes a store of schema version 1. */
   async function makeOld() {
-    const { url, name } = await server.createDatabase();
-    await using worker = await open(url);
+    const db = await create();
+    await using worker = await open(db.url);
     await worker.migrate();
-    const [index] = await server.query(name, INDEX);
-    await server.query(name, TO_VERSION_1);
-    return { url, name, index };
+    const [index] = await db.query(INDEX);
+    await db.query(TO_VERSION_1);
+    return { ...db, index };
   }
 
   it('is exempt from the statement timeout, as is a worker that waits for it', async () => {
-    const { url, name } = await makeOld();
-    await server.query(name, SLOW_INDEXES);
-    await using one = await open(url);
-    await using other = await open(url);
+    await using db = await makeOld();
+    await db.query(SLOW_INDEXES);
+    await using one = await open(db.url);
+    await using other = await open(db.url);
 
     await Promise.all([one.migrate(), other.migrate()]);
 
-    expect(await server.query(name, VERSION)).toEqual([{ version: 5 }]);
-    expect(await server.query(name, INDEX)).toHaveLength(1);
-    expect(await server.query(name, 'SELECT DISTINCT * FROM seen')).toEqual([
+    expect(await db.query(VERSION)).toEqual([{ version: 5 }]);
+    expect(await db.query(INDEX)).toHaveLength(1);
+    expect(await db.query('SELECT DISTINCT * FROM seen')).toEqual([
       { statement_timeout: '1d', check_interval: '10s' },
     ]);
   });
 
   it('computes the causes of settled failures, and counts them by error_id', async () => {
-    const { url, name } = await makeOld();
-    await server.query(
-      name,
+    await using db = await makeOld();
+    await db.query(
       `INSERT INTO evalwatch.project (project_key, id, configured_at) VALUES (1, 'p', 0);
        INSERT INTO evalwatch.transition
          (transition_id, project_key, epoch, version, kind, record_id, at, from_status, to_status)
@@ -84,10 +87,10 @@ describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL s
        VALUES (29, 1, 2000, 'not_found'), (30, 1, NULL, NULL);
        INSERT INTO evalwatch.settlement (transition_id) SELECT generate_series(1, 29);`,
     );
-    await using worker = await open(url);
+    await using worker = await open(db.url);
     await worker.migrate();
     const causes = 'SELECT transition_id, cause FROM evalwatch.failure ORDER BY transition_id';
-    const found = (await server.query(name, causes)) as { cause: string | null }[];
+    const found = (await db.query(causes)) as { cause: string | null }[];
     const cause = (id: number) =>
       causeOf({ error_id: `E${id % 25}`, error_msg: `took ${id} s` }).id;
     expect(found.map((row) => row.cause)).toEqual([
@@ -97,7 +100,7 @@ describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL s
     ]);
     const totals = `SELECT label, count::integer, first_seen_at::integer AS first, last_seen_at::integer AS last
       FROM evalwatch.error_total WHERE label IN ('E1', 'E20', 'none', 'other') ORDER BY 1`;
-    expect(await server.query(name, totals)).toEqual([
+    expect(await db.query(totals)).toEqual([
       { label: 'E1', count: 2, first: 1001, last: 1026 },
       { label: 'E20', count: 1, first: 1020, last: 1020 },
       { label: 'none', count: 1, first: 2000, last: 2000 },
@@ -106,10 +109,9 @@ describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL s
   });
 
   it('counts durations of prompts in PENDING and RUNNING from the stored transitions', async () => {
-    const { url, name } = await makeOld();
+    await using db = await makeOld();
     const day = 86_400_000;
-    await server.query(
-      name,
+    await db.query(
       `INSERT INTO evalwatch.project (project_key, id, configured_at) VALUES (1, 'p', 0);
        INSERT INTO evalwatch.transition
          (project_key, epoch, version, kind, record_id, at, from_status, to_status)
@@ -123,85 +125,71 @@ describe.skipIf(postgresPrograms() === undefined)('the upgrade of a PostgreSQL s
          ('prompt', 'x', ${day} + 70900, 'FAILED', 'RUNNING'),
          ('prompt', 'x', ${day} + 130900, 'RUNNING', 'UNKNOWN')) t`,
     );
-    await using worker = await open(url);
+    await using worker = await open(db.url);
     await worker.migrate();
     const counted = 'SELECT status, day, bucket, count FROM evalwatch.prompt_duration ORDER BY 1';
-    expect(await server.query(name, counted)).toEqual([
+    expect(await db.query(counted)).toEqual([
       { status: 'PENDING', day: 1, bucket: 0, count: '1' },
       { status: 'RUNNING', day: 1, bucket: bucketOf(60_000), count: '2' },
     ]);
   });
 
   it('fails with its first error even if its connection is lost before it is rolled back', async () => {
-    const { url, name } = await server.createDatabase();
-    const settings = await readUrl(url);
-    const database = openDatabase({ clock: systemClock, settings, connections: 1, timeoutMs: 500 });
+    await using db = await create();
+    await using database = await open(db.url);
     const failing = database.transaction(async (run) => {
       const [backend] = await run<{ readonly pid: number }>('SELECT pg_backend_pid() AS pid');
       try {
         await run('SELECT 1 / 0');
       } catch (error) {
-        await server.query(name, 'SELECT pg_terminate_backend($1, 60000)', [backend?.pid]);
+        await db.query('SELECT pg_terminate_backend($1, 60000)', [backend?.pid]);
         throw error;
       }
     });
     await expect(failing).rejects.toThrow('22012');
     expect(await database.query({ text: 'SELECT 1 AS one' })).toEqual([{ one: 1 }]);
-    await database.close();
   });
 
   it('restores the statement timeout of its session', async () => {
-    const { url } = await makeOld();
-    const settings = await readUrl(url);
-    const database = openDatabase({ clock: systemClock, settings, connections: 1, timeoutMs: 500 });
-    await migrate(database);
+    await using db = await makeOld();
+    await using database = await open(db.url);
+    await database.migrate();
     const text = "SELECT current_setting('statement_timeout') AS limit";
     expect(await database.query({ text })).toEqual([{ limit: '1min' }]);
-    await database.close();
   });
 
   it('keeps an index that was created before with the statement in docs/scaling.md', async () => {
-    const { url, name, index } = await makeOld();
+    await using db = await makeOld();
     const text = await readFile(new URL('../../../docs/scaling.md', import.meta.url), 'utf8');
     const statement = /^CREATE INDEX CONCURRENTLY [^;]+;$/m.exec(text)?.[0];
-    await server.query(name, statement ?? 'the page has no such statement');
-    expect(await server.query(name, INDEX)).toEqual([index]);
-    const before = await server.query(name, INDEX_ITSELF);
-    await using worker = await open(url);
+    await db.query(statement ?? 'the page has no such statement');
+    expect(await db.query(INDEX)).toEqual([db.index]);
+    const before = await db.query(INDEX_ITSELF);
+    await using worker = await open(db.url);
 
     await worker.migrate();
 
-    expect(await server.query(name, VERSION)).toEqual([{ version: 5 }]);
-    expect(await server.query(name, INDEX_ITSELF)).toEqual(before);
+    expect(await db.query(VERSION)).toEqual([{ version: 5 }]);
+    expect(await db.query(INDEX_ITSELF)).toEqual(before);
   });
 
   it('ends if its worker is aborted, and is completed by the next worker', async () => {
-    const { url, name } = await makeOld();
-    const blocking = await server.connect(name);
-    await blocking.query('BEGIN');
-    await blocking.query('LOCK evalwatch.transition');
+    await using db = await makeOld();
+    const blocking = await db.begin('LOCK evalwatch.transition');
     const gone = new AbortController();
-    const settings = await readUrl(url);
-    const database = openDatabase({
-      clock: systemClock,
-      settings,
-      connections: 1,
-      timeoutMs: 500,
-      signal: gone.signal,
-    });
-    const migrating = migrate(database).catch((error: unknown) => error);
+    await using database = await open(db.url, gone.signal);
+    const migrating = database.migrate().catch((error: unknown) => error);
     const waiting =
       "SELECT FROM pg_stat_activity WHERE query LIKE '%CREATE INDEX IF%' AND wait_event_type = 'Lock'";
-    await server.untilRows('postgres', waiting, (rows) => rows > 0);
+    await db.server.untilRows('postgres', waiting, (rows) => rows > 0);
 
     gone.abort();
 
     expect(await migrating).toMatchObject({ name: 'StoreError', reason: 'io' });
-    await database.close();
-    await server.untilRows('postgres', waiting, (rows) => rows === 0);
+    await db.server.untilRows('postgres', waiting, (rows) => rows === 0);
     await blocking.end();
-    await using next = await open(url);
+    await using next = await open(db.url);
     await next.migrate();
-    expect(await server.query(name, VERSION)).toEqual([{ version: 5 }]);
+    expect(await db.query(VERSION)).toEqual([{ version: 5 }]);
   });
 });

@@ -1,61 +1,54 @@
+import { once } from 'node:events';
+import { connect, createServer, type AddressInfo } from 'node:net';
 import { setImmediate, setTimeout } from 'node:timers/promises';
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
+import { CONNECT_MS } from '../../../src/store/postgres/session.ts';
 import { makeCertificate } from '../../support/certificates.ts';
-import { healthAt, startWorker } from '../../support/postgres-store.ts';
-import { startPostgres } from '../../support/postgres.ts';
-import { PASSWORD, postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
+import { pgbouncer, startPooler } from '../../support/pgbouncer.ts';
+import { PASSWORD, startPostgres } from '../../support/postgres.ts';
+import { describePostgres, startWorker } from '../../support/postgres-store.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
-describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
-  let server: PostgresServer;
-  beforeAll(async () => {
-    server = await startPostgres();
-  });
-  afterAll(() => server[Symbol.asyncDispose]());
+const BELTS = 'statement_timeout, idle_in_transaction_session_timeout';
 
+describePostgres('a PostgreSQL store', (open) => {
   it('is created once by workers that start together', async () => {
-    const { url, name } = await server.createDatabase();
-    const workers = await Promise.all(Array.from({ length: 4 }, () => startWorker(url)));
-    const [row] = await server.query(name, 'SELECT * FROM evalwatch.schema_version');
+    await using db = await open();
+    const workers = await Promise.all(Array.from({ length: 4 }, () => db.worker()));
+    const [row] = await db.query('SELECT * FROM evalwatch.schema_version');
     expect(row).toMatchObject({ version: 5, compatible_from: 1 });
     expect(workers[0]?.store.serverVersion).toMatch(/^\d+\.\d+$/);
-    for (const worker of workers) await worker[Symbol.asyncDispose]();
   });
 
   it.each(['repeatable read', 'serializable'])(
     'is created once by concurrent workers if the default isolation level is %s',
     async (isolation) => {
-      const { url, name } = await server.createDatabase();
+      await using db = await open();
       const setting = `default_transaction_isolation = '${isolation}'`;
-      await server.query(name, `ALTER DATABASE ${name} SET ${setting}`);
+      await db.query(`ALTER DATABASE ${db.name} SET ${setting}`);
       // The holder of the lock makes the schema. All others found none before they waited for the lock.
-      const blocking = await server.connect(name);
-      await blocking.query('BEGIN');
-      await blocking.query('SELECT pg_advisory_xact_lock($1)', [0x45565754]);
-      const starting = Array.from({ length: 3 }, () => startWorker(url));
-      const waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
-      await server.untilRows('postgres', waiting, (rows) => rows >= 3);
+      const blocking = await db.begin('SELECT pg_advisory_xact_lock(1163286356)');
+      const starting = Array.from({ length: 3 }, () => db.worker());
+      await db.untilWaiting(3);
       await blocking.query('COMMIT');
-      await blocking.end();
 
-      const workers = await Promise.all(starting);
-      const [row] = await server.query(name, 'SELECT * FROM evalwatch.schema_version');
+      await Promise.all(starting);
+      const [row] = await db.query('SELECT * FROM evalwatch.schema_version');
       expect(row).toMatchObject({ version: 5 });
-      for (const worker of workers) await worker[Symbol.asyncDispose]();
     },
   );
 
   it.each(['LATIN1', 'SQL_ASCII'])('rejects a database with the encoding %s', async (encoding) => {
+    await using db = await open();
     const name = `encoding_${encoding.toLowerCase()}`;
     const making = `CREATE DATABASE ${name} ENCODING '${encoding}' LC_COLLATE 'C' LC_CTYPE 'C'`;
-    await server.query('postgres', `${making} TEMPLATE template0`);
+    await db.query(`${making} TEMPLATE template0`);
+    const url = db.server.url(name);
     const expected = `the database of store.postgres_url_file or _env has the encoding ${encoding}, and evalwatch needs UTF8`;
-    await expect(startWorker(server.url(name))).rejects.toThrow(expected);
-    await expect(openPostgresReader({ clock: systemClock, url: server.url(name) })).rejects.toThrow(
-      expected,
-    );
+    await expect(db.worker({ url })).rejects.toThrow(expected);
+    await expect(openPostgresReader({ clock: systemClock, url })).rejects.toThrow(expected);
   });
 
   it.each([
@@ -66,12 +59,12 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
       'the database of store.postgres_url_file or _env has schema version 9, this evalwatch supports 5: run the newer evalwatch that wrote it',
     ],
   ])('opens only if its schema is compatible: %s', async (_name, change, outcome) => {
-    const { url, name } = await server.createDatabase();
-    await (await startWorker(url))[Symbol.asyncDispose]();
-    await server.query(name, `UPDATE evalwatch.schema_version SET ${change}`);
+    await using db = await open();
+    await db.worker();
+    await db.query(`UPDATE evalwatch.schema_version SET ${change}`);
     const attempts = [
-      async () => (await startWorker(url))[Symbol.asyncDispose](),
-      async () => (await openPostgresReader({ clock: systemClock, url })).close(),
+      () => db.worker(),
+      async () => (await openPostgresReader({ clock: systemClock, url: db.url })).close(),
     ];
     for (const attempt of attempts) {
       const how = await attempt().then(
@@ -83,47 +76,58 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
   });
 
   it('rejects a database with a foreign schema named evalwatch', async () => {
-    const { url, name } = await server.createDatabase();
-    await server.query(name, 'CREATE SCHEMA evalwatch');
-    const error = await startWorker(url).catch((thrown: unknown) => thrown);
+    await using db = await open();
+    await db.query('CREATE SCHEMA evalwatch');
+    const error = await db.worker().catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ name: 'StoreError', reason: 'other' });
     expect(String(error)).toContain('that is not a store of evalwatch: name another database');
   });
 
   it('rejects a reader before it is created', async () => {
-    const { url } = await server.createDatabase();
-    await expect(openPostgresReader({ clock: systemClock, url })).rejects.toThrow(
+    await using db = await open();
+    await expect(openPostgresReader({ clock: systemClock, url: db.url })).rejects.toThrow(
       'there is no store',
     );
   });
 
   it('skips an unreachable host and rejects a server that is read-only', async () => {
-    const { url, name } = await server.createDatabase();
-    const several = url.replace('127.0.0.1:', `127.0.0.1:1,127.0.0.1:`);
-    await using worker = await startWorker(several);
-    await worker.store.configureProjects(['p'], 1);
-    await server.query(name, `ALTER DATABASE ${name} SET default_transaction_read_only = on`);
+    await using db = await open();
+    const { url } = db;
+    await db.owner(['p'], { url: url.replace('127.0.0.1:', '127.0.0.1:1,127.0.0.1:') });
+    await db.query(`ALTER DATABASE ${db.name} SET default_transaction_read_only = on`);
     await expect(openPostgresReader({ clock: systemClock, url })).rejects.toThrow('takes writes');
   });
 
-  it('makes 20 reads wait for a free connection instead of failing', async () => {
-    const { url, name } = await server.createDatabase();
-    await using worker = await startWorker(url);
-    await worker.store.configureProjects(['p'], 1);
-    const blocking = await server.connect(name);
-    await blocking.query('BEGIN');
-    await blocking.query('LOCK evalwatch.project');
-    const reading = Promise.all(Array.from({ length: 20 }, () => worker.store.projects()));
-    await setTimeout(4000);
+  it('answers reads while a commit waits', async () => {
+    await using db = await open();
+    const worker = await db.owner(['p']);
+    const blocking = await db.begin('SELECT FROM evalwatch.record FOR UPDATE');
+    const committing = worker.see('p', { x: 'FAILED' });
+    await db.untilWaiting(1);
+    expect(await worker.store.projects()).toEqual(['p']);
+    // It has not failed before that.
+    expect(worker.log.of('store.commit_failed')).toEqual([]);
     await blocking.query('ROLLBACK');
-    await blocking.end();
+    expect(await committing).toHaveLength(1);
+  });
+
+  it('makes 20 reads wait for a free connection instead of failing', async () => {
+    await using db = await open();
+    const worker = await db.worker();
+    await worker.store.configureProjects(['p'], 1);
+    const blocking = await db.begin('LOCK evalwatch.project');
+    const reading = Promise.all(Array.from({ length: 20 }, () => worker.store.projects()));
+    // The pool would have given up by now.
+    await setTimeout(CONNECT_MS + 500);
+    await blocking.query('ROLLBACK');
 
     expect(await reading).toEqual(Array.from({ length: 20 }, () => ['p']));
   });
 
   it('keeps its other connections if no new one can be opened', async () => {
-    const { url, name } = await server.createDatabase();
-    await using worker = await startWorker(url.replace('127.0.0.1:', '127.0.0.1:1,127.0.0.1:'));
+    await using db = await open();
+    const { name, server } = db;
+    const worker = await db.worker({ url: db.url.replace('127.0.0.1:', '127.0.0.1:1,127.0.0.1:') });
     const read = () => worker.store.projects();
     // Each read opens its own connection.
     await Promise.all([read(), read(), read(), read()]);
@@ -147,16 +151,14 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
   });
 
   it('works without prepared statements', async () => {
-    const { url } = await server.createDatabase();
-    await using worker = await startWorker(`${url}?prepared=false`);
-    await worker.store.configureProjects(['p'], 1);
-    await worker.claim(['p']);
-    await worker.see('p', { x: 'RUNNING' });
+    await using db = await open();
+    const worker = await db.owner(['p'], { url: `${db.url}?prepared=false` });
     expect(await worker.see('p', { x: 'FAILED' })).toHaveLength(1);
   });
 
   it('includes no part of its connection string in errors', async () => {
-    const { url, name } = await server.createDatabase();
+    await using db = await open();
+    const { url, name, server } = db;
     const failing = [
       url.replace(encodeURIComponent(PASSWORD), 'wrong-password'),
       url.replace('evalwatch_owner', 'nobody_known'),
@@ -166,7 +168,7 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
       `${url}?sslmode=require`,
     ];
     for (const wrong of failing) {
-      const error: unknown = await startWorker(wrong).catch((thrown: unknown) => thrown);
+      const error: unknown = await db.worker({ url: wrong }).catch((thrown: unknown) => thrown);
       if (!(error instanceof Error)) throw new Error('it opened');
       const said = `${error.message} ${error.stack} ${String(error.cause)} ${JSON.stringify(error)}`;
       expect(error.name).toBe('StoreError');
@@ -186,51 +188,6 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
     }
   });
 
-  it('stores control characters and other hostile text in ids and errors', async () => {
-    const { url } = await server.createDatabase();
-    await using worker = await startWorker(url);
-    const hostile = [
-      '\u0000',
-      '\u0001',
-      '\u0001\u0001',
-      'a\u0000',
-      '\\u0000',
-      '{"a":1}',
-      "');--",
-      '\uFFFF',
-    ];
-    await worker.store.configureProjects(hostile, 1);
-    expect(await worker.claim(hostile)).toEqual(hostile.toSorted());
-    for (const project of hostile) {
-      await worker.see(project, Object.fromEntries(hostile.map((id) => [id, 'RUNNING'])));
-      await worker.see(project, Object.fromEntries(hostile.map((id) => [id, 'FAILED'])));
-      await worker.store.commitPoll({
-        project,
-        at: 9,
-        health: healthAt(9),
-        version: 0,
-        listings: new Map(),
-      });
-    }
-    await worker.store.flush();
-    const text = 'half \uD83D, nothing \u0000, one \u0001';
-    for (const failure of await worker.store.pendingFailures({ limitPerProject: 9 })) {
-      const settlement = {
-        errorInfo: { error_id: text, error_msg: text },
-        errorMsgTruncated: true,
-      };
-      await worker.store.settleFailure(failure, settlement, 5);
-    }
-
-    expect(worker.log.of('store.commit_refused')).toEqual([]);
-    const failures = await worker.store.failures({});
-    expect(failures).toHaveLength(hostile.length ** 2);
-    expect(
-      new Set(failures.map(({ project, promptId }) => JSON.stringify([project, promptId]))).size,
-    ).toBe(hostile.length ** 2);
-    expect(failures[0]?.settlement?.errorInfo?.error_msg).toBe(text.toWellFormed());
-  });
-
   it('connects over TLS and verifies the authority and the host name of the certificate', async () => {
     await using directory = await temporaryDirectory();
     const authority = makeCertificate(directory.path, 'authority');
@@ -238,14 +195,14 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
     const certificate = makeCertificate(directory.path, 'server', authority);
     await using secure = await startPostgres({ certificate });
     const { url, name } = await secure.createDatabase();
-    const open = async (parameters: string, host = '127.0.0.1') => {
+    const openWith = async (parameters: string, host = '127.0.0.1') => {
       const worker = await startWorker(url.replace('127.0.0.1', host) + parameters);
       await worker[Symbol.asyncDispose]();
     };
 
-    await open(`?sslmode=verify-full&sslrootcert=${authority.certFile}`);
-    await open(`?sslmode=verify-ca&sslrootcert=${authority.certFile}`, 'localhost');
-    await open('?sslmode=require');
+    await openWith(`?sslmode=verify-full&sslrootcert=${authority.certFile}`);
+    await openWith(`?sslmode=verify-ca&sslrootcert=${authority.certFile}`, 'localhost');
+    await openWith('?sslmode=require');
     const wrong = [
       [`?sslmode=verify-full&sslrootcert=${other.certFile}`, '127.0.0.1'],
       [`?sslmode=verify-ca&sslrootcert=${other.certFile}`, '127.0.0.1'],
@@ -255,8 +212,100 @@ describe.skipIf(postgresPrograms() === undefined)('a PostgreSQL store', () => {
     vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0');
     onTestFinished(() => void vi.unstubAllEnvs());
     for (const [parameters, host] of wrong) {
-      await expect(open(parameters, host)).rejects.toMatchObject({ reason: 'io' });
+      await expect(openWith(parameters, host)).rejects.toMatchObject({ reason: 'io' });
     }
     expect(await secure.query(name, 'SELECT FROM evalwatch.worker')).toHaveLength(3);
   });
+
+  it('rejects a server older than PostgreSQL 15', async () => {
+    await using db = await open();
+    const { port } = db.server;
+    await using old = await startOlderServer(port);
+    const url = db.url.replace(`:${port}/`, `:${old.port}/`);
+    await expect(db.worker({ url })).rejects.toThrow(
+      'is of PostgreSQL 14, and evalwatch needs 15 or newer',
+    );
+  });
+
+  describe.runIf(pgbouncer !== undefined || process.env['CI'] === 'true')(
+    'behind a connection pooler',
+    () => {
+      it('serves workers whose transactions share pooled connections', async () => {
+        await using db = await open();
+        await using pooler = await startPooler(db.server, {
+          default_pool_size: '2',
+          ignore_startup_parameters: BELTS,
+        });
+        const url = pooler.url(db.name, '?prepared=false');
+        const one = await db.worker({ url });
+        const other = await db.worker({ url });
+        const projects = Array.from({ length: 12 }, (_, n) => `p${n}`);
+        await one.store.configureProjects(projects, 1);
+        const [ofOne, ofOther] = await Promise.all([
+          one.claim(projects, 6),
+          other.claim(projects, 6),
+        ]);
+        expect([...ofOne, ...ofOther].toSorted()).toEqual(projects.toSorted());
+
+        for (const status of ['RUNNING', 'FAILED', 'PENDING']) {
+          await Promise.all([
+            ...ofOne.map((project) => one.see(project, { x: status })),
+            ...ofOther.map((project) => other.see(project, { x: status })),
+          ]);
+        }
+        const [taken = ''] = ofOne;
+        await one.coordinator.release(one.id, [taken]);
+        expect(await other.claim([taken])).toEqual([taken]);
+        expect(await one.see(taken, { x: 'RUNNING' })).toBeUndefined();
+        expect(one.log.of('store.commit_refused')).toMatchObject([
+          { project: taken, reason: 'epoch' },
+        ]);
+        const transitions = await one.store.transitions({});
+        expect(transitions.map(({ project, to }) => `${project} ${to}`).toSorted()).toEqual(
+          projects.flatMap((project) => [`${project} FAILED`, `${project} PENDING`]).toSorted(),
+        );
+      });
+
+      it('names the pooler setting to change if startup parameters are rejected', async () => {
+        await using db = await open();
+        await using pooler = await startPooler(db.server);
+        const opening = openPostgresReader({
+          clock: systemClock,
+          url: pooler.url(db.name, '?prepared=false'),
+        });
+        await expect(opening).rejects.toThrow(`ignore_startup_parameters = ${BELTS}`);
+        await expect(opening).rejects.not.toThrow(PASSWORD);
+      });
+    },
+  );
 });
+
+/** Matches the first two digits of a value of six bytes, such as 150018. */
+const VERSION = new RegExp(`(?<=${String.fromCharCode(0, 0, 0, 6)})1\\d(?=\\d{4})`);
+
+/** Starts a proxy to the server at this port that reports version 14. It replaces two digits, so no byte moves. */
+async function startOlderServer(port: number) {
+  const proxy = createServer((client) => {
+    const upstream = connect(port, '127.0.0.1');
+    client.pipe(upstream);
+    upstream.on('data', (bytes) => {
+      client.write(Buffer.from(bytes.toString('latin1').replace(VERSION, '14'), 'latin1'));
+    });
+    for (const socket of [client, upstream]) {
+      socket.on('error', () => undefined);
+      socket.on('close', () => {
+        client.destroy();
+        upstream.destroy();
+      });
+    }
+  }).listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  return {
+    port: (proxy.address() as AddressInfo).port,
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(proxy, 'close');
+      proxy.close();
+      await closed;
+    },
+  };
+}

@@ -1,44 +1,21 @@
-import type { Client } from 'pg';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import type { FailureKey, ProjectSnapshot } from '../../../src/monitor/ports/store.ts';
 import { createRandom } from '../../../src/simulator/random.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
-import { startPostgres } from '../../support/postgres.ts';
-import { postgresPrograms, type PostgresServer } from '../../support/postgres-server.ts';
-import { healthAt, startWorker } from '../../support/postgres-store.ts';
+import { describePostgres, healthAt, type Worker } from '../../support/postgres-store.ts';
 
 const PROJECTS = ['a', 'b', 'c', 'd', 'e', 'f'];
 const STATUSES = ['PENDING', 'RUNNING', 'FAILED', 'QUEER'];
 const RETENTION_MS = 10_000;
 
-type Worker = Awaited<ReturnType<typeof startWorker>>;
-
-describe.skipIf(postgresPrograms() === undefined)('the snapshot of owned projects', () => {
-  let server: PostgresServer;
-  let url: string;
-  let database: string;
-  let client: Client;
-  beforeAll(async () => {
-    server = await startPostgres();
-  });
-  afterAll(() => server[Symbol.asyncDispose]());
-  beforeEach(async () => {
-    ({ url, name: database } = await server.createDatabase());
-    client = await server.connect(database);
-  });
-  afterEach(() => client.end());
-
+describePostgres('the snapshot of owned projects', (open) => {
   const inOrder = (projects: readonly ProjectSnapshot[]) =>
     projects.toSorted((one, other) => (one.project < other.project ? -1 : 1));
 
   /** Returns the projects of a worker from a full read. */
-  async function fullOf(worker: Worker) {
-    const { projects, backlog } = await worker.store.snapshot();
-    const { rows } = await client.query<{ readonly id: string }>(
-      'SELECT id FROM evalwatch.project WHERE owner = $1',
-      [worker.id],
-    );
-    const owned = new Set(rows.map(({ id }) => id));
+  async function fullOf({ store, coordinator, id }: Worker) {
+    const { projects, backlog } = await store.snapshot();
+    const owned = await coordinator.ownedBy(id);
     return {
       projects: inOrder(projects.filter(({ project }) => owned.has(project))),
       configured: projects.length,
@@ -65,15 +42,15 @@ describe.skipIf(postgresPrograms() === undefined)('the snapshot of owned project
     await store.commitPoll({ project, at, health, version, listings: new Map() });
   }
 
-  it.each([1, 2, 3, 4])(
+  it.each([1, 2])(
     'equals a full read after each of 150 random operations (seed %i)',
     async (seed) => {
       const random = createRandom(seed);
       const pick = <Value>(values: readonly Value[]) =>
         random.pick(values as readonly [Value, ...Value[]]);
-      await using first = await startWorker(url);
-      await using second = await startWorker(url);
-      const workers = [first, second];
+      await using db = await open();
+      const first = await db.worker();
+      const workers = [first, await db.worker()];
       let configured = PROJECTS;
       let at = 1000;
       await first.store.configureProjects(PROJECTS, at);
@@ -128,12 +105,9 @@ describe.skipIf(postgresPrograms() === undefined)('the snapshot of owned project
   );
 
   it('rereads only changed projects, also if another worker has settled their failures', async () => {
-    await using first = await startWorker(url);
-    await using second = await startWorker(url);
-    await first.store.configureProjects(['p', 'q'], 1);
-    await first.claim(['p', 'q']);
-    await first.see('p', { x: 'RUNNING' });
-    await first.see('q', { x: 'RUNNING' });
+    await using db = await open();
+    const first = await db.owner(['p', 'q']);
+    const second = await db.worker();
     const [failed] = (await first.see('p', { x: 'FAILED' }, 1000)) ?? [];
     const read = async () => {
       const { projects } = await ownedOf(first);
@@ -152,36 +126,21 @@ describe.skipIf(postgresPrograms() === undefined)('the snapshot of owned project
     expect((await read())[0]?.get('prompt')?.errors).toEqual([]);
   });
 
-  it('shows a project that was deleted and configured again as new', async () => {
-    await using worker = await startWorker(url);
-    await worker.store.configureProjects(['p'], 1);
-    await worker.claim(['p']);
-    expect((await ownedOf(worker)).projects[0]?.configuredAt).toBe(1);
-    await worker.store.configureProjects([], 2);
-    await worker.store.prune({ before: 3, firstDay: 0 });
-    await worker.store.configureProjects(['p'], 4);
-    await worker.claim(['p']);
-    expect((await ownedOf(worker)).projects[0]?.configuredAt).toBe(4);
-  });
-
   it('rereads everything after a restart of the server', async () => {
-    await using worker = await startWorker(url);
-    await worker.store.configureProjects(['p'], 1);
-    await worker.claim(['p']);
-    await worker.see('p', { x: 'RUNNING' });
+    await using db = await open();
+    const worker = await db.owner(['p']);
     const counts = async () => {
       const [project] = (await worker.store.ownedSnapshot()).projects;
       return project?.listings.get('prompt')?.counts;
     };
     const before = await counts();
     // The same version as before, with other content.
-    await server.query(
-      database,
+    await db.query(
       `UPDATE evalwatch.project SET prompts = jsonb_set(prompts::jsonb, '{counts,RUNNING}', '7')::json`,
     );
     expect(await counts()).toEqual(before);
-    await server.kill();
-    await server.start();
+    await db.server.kill();
+    await db.server.start();
     await vi.waitFor(async () => expect((await counts())?.get('RUNNING')).toBe(7), PATIENCE);
   });
 });
