@@ -19,16 +19,6 @@ export function readYaml(file: string): unknown {
   return parse(readText(`config/${file}`), { merge: true });
 }
 
-export interface Manifest {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: {
-    readonly name: string;
-    readonly namespace?: string;
-    readonly labels: Readonly<Record<string, string>>;
-  };
-}
-
 const dockerfile = readText('Dockerfile');
 /** The last stage, which is the image. */
 const instructions = dockerfile.slice(dockerfile.lastIndexOf('\nFROM '));
