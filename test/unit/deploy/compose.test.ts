@@ -5,21 +5,17 @@ import { describe, expect, it } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
 import { DEFAULT_KEY } from '../../../src/simulator/world/key-ring.ts';
 import { DEFAULT_PROJECTS } from '../../../src/simulator/world/sample-texts.ts';
-import {
-  DIRECTORIES,
-  interpolate,
-  isFile,
-  mounts,
-  readCompose,
-  VARIABLE,
-  type Compose,
-  type Service,
-} from './compose-file.ts';
 import { CONFIG, image, loadInImage, readText, readYaml } from './repository.ts';
+
+const VARIABLE = /\$\{(\w+):([-?])([^}]*)\}/g;
+/** Values for the directories that the user must name: the example, and the secrets of the simulator. */
+const DIRECTORIES = {
+  EVALWATCH_CONFIG_DIR: '.',
+  EVALWATCH_SECRETS_DIR: './compose/simulator/secrets',
+};
 
 const compose = readCompose('compose.yaml');
 const scale = readCompose('compose.scale.yaml');
-const services = Object.entries(compose.services);
 
 const EVERY = [
   ['compose.yaml', compose],
@@ -29,56 +25,42 @@ const EVERY = [
 describe.each(EVERY)('every service of %s', (_file, of: Compose) => {
   const all = Object.entries(of.services);
 
-  it.each(all)(
-    '%s has a read-only root, no capabilities, no new privileges and no core files',
-    (_, service) => {
-      expect(service).toMatchObject({
-        read_only: true,
-        cap_drop: ['ALL'],
-        security_opt: ['no-new-privileges:true'],
-        ulimits: { core: 0 },
-        restart: 'unless-stopped',
-      });
-      expect(service).not.toHaveProperty('privileged');
-      expect(service).not.toHaveProperty('cap_add');
-    },
-  );
-
-  it.each(all)(
-    '%s pins the version of its image, and the digest of a third-party image',
-    (_, service) => {
-      const isOurs = service.image === image.name;
-      expect(isOurs).toBe(service.build !== undefined);
-      expect(service.image).toMatch(
-        isOurs ? /^evalwatch:\d+\.\d+\.\d+$/ : /^[a-z/]+:v?\d+\.\d+(\.\d+)?@sha256:[\da-f]{64}$/,
-      );
-    },
-  );
-
-  it.each(all)('%s mounts only existing files, read-only', (_, service) => {
-    const files = mounts(service).filter(isFile);
-    const missing = files.filter(({ source }) => !existsSync(join(CONFIG, source)));
-    expect(missing).toEqual([]);
-    expect(files.filter(({ mode }) => mode !== 'ro')).toEqual([]);
-  });
-
-  it.each(all)('%s uses volumes and secrets that are declared', (_, service) => {
-    const volumes = mounts(service).filter((mount) => !isFile(mount));
-    expect(Object.keys(of.volumes)).toEqual(
-      expect.arrayContaining(volumes.map(({ source }) => source)),
-    );
-    expect(Object.keys(of.secrets ?? {})).toEqual(
-      expect.arrayContaining([...(service.secrets ?? [])]),
-    );
-  });
-
-  it.each(all)('%s publishes its ports on 127.0.0.1 only', (_, service) => {
-    for (const port of service.ports ?? []) {
-      const { host_ip: address, published, target } = port;
-      expect(address).toBe('127.0.0.1');
-      expect(published.split('-')[0]).toBe(String(target));
+  it.each(all)('%s is confined, and published on 127.0.0.1 only', (_, service) => {
+    expect(service).toMatchObject({
+      read_only: true,
+      cap_drop: ['ALL'],
+      security_opt: ['no-new-privileges:true'],
+      ulimits: { core: 0 },
+      restart: 'unless-stopped',
+    });
+    expect(service).not.toHaveProperty('privileged');
+    expect(service).not.toHaveProperty('cap_add');
+    for (const { host_ip: address, published, target } of service.ports ?? []) {
+      expect([address, published.split('-')[0]]).toEqual(['127.0.0.1', String(target)]);
     }
   });
+
+  it.each(all)('%s has a pinned image, with the digest if it is not ours', (_, service) => {
+    const isOurs = service.image === image.name;
+    expect(isOurs).toBe(service.build !== undefined);
+    expect(service.image).toMatch(
+      isOurs ? /^evalwatch:\d+\.\d+\.\d+$/ : /^[a-z/]+:v?\d+\.\d+(\.\d+)?@sha256:[\da-f]{64}$/,
+    );
+  });
+
+  it.each(all)(
+    '%s mounts only existing files, read-only, and declared volumes and secrets',
+    (_, service) => {
+      const { files = [], volumes = [] } = Object.groupBy(mounts(service), (mount) =>
+        isFile(mount) ? 'files' : 'volumes',
+      );
+      expect(files.filter(({ source }) => !existsSync(join(CONFIG, source)))).toEqual([]);
+      expect(files.filter(({ mode }) => mode !== 'ro')).toEqual([]);
+      const declared = [...Object.keys(of.volumes), ...Object.keys(of.secrets ?? {})];
+      const used = [...volumes.map(({ source }) => source), ...(service.secrets ?? [])];
+      expect(declared).toEqual(expect.arrayContaining(used));
+    },
+  );
 
   it.each(all)('%s has a health check, evalwatch that of its image', (name, service) => {
     expect(service.healthcheck !== undefined).toBe(name !== 'evalwatch');
@@ -176,7 +158,8 @@ describe('the simulator in compose.yaml', () => {
   it('runs only in its profile, in the network namespace of evalwatch', () => {
     expect(simulator.profiles).toEqual([env['COMPOSE_PROFILES']]);
     expect(simulator.network_mode).toBe('service:evalwatch');
-    expect(services.filter(([, { profiles }]) => profiles !== undefined)).toHaveLength(1);
+    const optional = Object.values(compose.services).filter(({ profiles }) => profiles);
+    expect(optional).toEqual([simulator]);
   });
 
   it('is turned on by variables that compose.yaml reads', () => {
@@ -302,3 +285,90 @@ describe('Grafana in compose.yaml', () => {
     for (const { options } of providers) expect(targets).toContain(options.path);
   });
 });
+
+interface Service {
+  readonly image: string;
+  readonly build?: string;
+  readonly profiles?: readonly string[];
+  readonly command?: readonly string[];
+  readonly environment?: Readonly<Record<string, string>>;
+  readonly volumes?: readonly string[];
+  readonly secrets?: readonly string[];
+  readonly ports?: readonly Port[];
+  readonly network_mode?: string;
+  readonly healthcheck?: { readonly test: readonly string[] };
+}
+
+interface Port {
+  readonly host_ip: string | undefined;
+  /** A port or a range of ports. */
+  readonly published: string;
+  readonly target: number;
+}
+
+interface Compose {
+  readonly services: Readonly<Record<string, Service>>;
+  readonly secrets?: Readonly<Record<string, { readonly file: string }>>;
+  readonly volumes: Readonly<Record<string, null>>;
+}
+
+interface Mount {
+  readonly source: string;
+  readonly target: string;
+  readonly mode: string | undefined;
+}
+
+type Written = Omit<Service, 'ports'> & {
+  readonly ports?: readonly (string | Port)[];
+  readonly extends?: { readonly file: string; readonly service: string };
+};
+
+/** Reads a file below config/, with `extends` resolved and ports in the long form. */
+function readCompose(file: string): Compose {
+  const { services, ...others } = readYaml(file) as Omit<Compose, 'services'> & {
+    readonly services: Readonly<Record<string, Written>>;
+  };
+  const complete = Object.entries(services).map(([name, service]): [string, Service] => {
+    const { extends: base, ports, volumes = [], ...own } = service;
+    const from = base && readCompose(base.file).services[base.service];
+    const given = ports?.map(toPort) ?? from?.ports;
+    const targets = new Set(mounts({ volumes }).map(({ target }) => target));
+    // As in Compose, a volume replaces an inherited one with the same target.
+    const inherited = (from?.volumes ?? []).filter(
+      (volume) => !mounts({ volumes: [volume] }).some(({ target }) => targets.has(target)),
+    );
+    const all = { volumes: [...inherited, ...volumes], ...(given && { ports: given }) };
+    return [name, { ...from, ...own, ...all }];
+  });
+  return { ...others, services: Object.fromEntries(complete) };
+}
+
+function toPort(port: string | Port): Port {
+  if (typeof port !== 'string') return port;
+  const [, address, published = '', target] = /^(?:([\d.]+):)?(\d+):(\d+)$/.exec(port) ?? [];
+  return { host_ip: address, published, target: Number(target) };
+}
+
+/** Replaces variables as Compose does, in the two forms used. */
+function interpolate(text: string, env: Readonly<Record<string, string | undefined>> = {}): string {
+  return text.replaceAll(VARIABLE, (_, name: string, form: string, rest: string) => {
+    const value = env[name];
+    if (value !== undefined && value !== '') return value;
+    if (form === '?') throw new Error(rest);
+    return rest;
+  });
+}
+
+function mounts(
+  { volumes = [] }: Pick<Service, 'volumes'>,
+  env: Readonly<Record<string, string | undefined>> = DIRECTORIES,
+): readonly Mount[] {
+  return volumes.map((text) => {
+    const [source = '', target = '', mode] = interpolate(text, env).split(':');
+    return { source, target, mode };
+  });
+}
+
+function isFile({ source }: Mount): boolean {
+  return source.startsWith('.');
+}
