@@ -28,14 +28,6 @@ describe('A simulator', () => {
     await expect.poll(() => world.moves().length, PATIENCE).toBeGreaterThan(3);
   });
 
-  it('does not change the world without tickMs', async () => {
-    const { world, get } = await simulate();
-
-    await get(PROMPTS);
-
-    expect(world.moves()).toEqual([]);
-  });
-
   it('rejects with EADDRINUSE when its port is taken', async () => {
     const { url } = await simulate();
 

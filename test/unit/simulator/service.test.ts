@@ -33,12 +33,6 @@ describe('A listing of prompts', () => {
       expect.objectContaining({ id, status: 'FAILED' }),
     );
   });
-
-  it('of an empty project is an empty array', async () => {
-    const { getJson } = await simulate({ world: stillWorld({ promptsPerProject: 0 }) });
-
-    expect(await getJson(PROMPTS)).toEqual([]);
-  });
 });
 
 it('A listing of datasets has size and manifest, and a status only for datasets that have one', async () => {
@@ -117,13 +111,6 @@ describe('The service', () => {
     expect(JSON.parse(ofPrompt.body.toString())).toMatchObject({
       detail: [{ loc: ['path', 'promptid'] }],
     });
-  });
-
-  it('answers 403 for a prompt of a project that the key is not for', async () => {
-    const { world, get } = await simulate({ keys: { 'checkout-bot': KEY } });
-    const id = world.addPrompt('search-ranking');
-
-    expect((await get(`/v2/prompts/${id}/`)).status).toBe(403);
   });
 
   it('answers 405 to methods other than GET', async () => {
@@ -210,18 +197,6 @@ describe('Compression', () => {
     const items: readonly object[] = JSON.parse(gunzipSync(answer.body).toString());
     expect(items.map((item) => 'id' in item)).toEqual([false, true, true, true, true]);
   });
-
-  it('is not applied when gzip is not accepted, or when it is switched off', async () => {
-    const compressing = await simulate({ compression: true });
-    const plain = await simulate();
-
-    expect(
-      (await compressing.get(PROMPTS, { 'accept-encoding': 'br, gzip;q=0' })).headers,
-    ).not.toHaveProperty('content-encoding');
-    expect((await plain.get(PROMPTS, { 'accept-encoding': 'gzip' })).headers).not.toHaveProperty(
-      'content-encoding',
-    );
-  });
 });
 
 it('The request log keeps the headers, the endpoint and the response status of each request', async () => {
@@ -242,15 +217,15 @@ it('The request log keeps the headers, the endpoint and the response status of e
   expect(requests.maxInFlight).toBe(1);
 });
 
-it('A listing of 100,000 prompts is served, and again with an added prompt at its end', async () => {
-  const world = stillWorld({ projects: ['checkout-bot'], promptsPerProject: 100_000 });
+it('A listing of 20,000 prompts is served, and again with an added prompt at its end', async () => {
+  const world = stillWorld({ projects: ['checkout-bot'], promptsPerProject: 20_000 });
   const { get } = await simulate({ world });
   const first = await get(PROMPTS);
 
   const id = world.addPrompt('checkout-bot');
   const second = await get(PROMPTS);
 
-  expect(first.body.length).toBeGreaterThan(30_000_000);
+  expect(first.body.length).toBeGreaterThan(6_000_000);
   expect(second.body.indexOf(first.body.subarray(0, -1))).toBe(0);
   expect(second.body.subarray(first.body.length).toString()).toContain(id);
 });
