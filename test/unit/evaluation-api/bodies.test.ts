@@ -1,66 +1,12 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import { createByteBuffer } from '../../../src/evaluation-api/sending/byte-buffer.ts';
 import { createDispatcher } from '../../../src/evaluation-api/sending/dispatcher.ts';
 import { exchange } from '../../../src/evaluation-api/sending/exchange.ts';
 import { connect, listOptions, serve } from './harness.ts';
 
-describe('a byte buffer', () => {
-  const text = 'a buffer that holds bytes in their order';
-
-  it.each([1, 3, 7, 1000])(
-    'holds all appended bytes in order when they arrive %i at a time',
-    (size) => {
-      const body = Buffer.from(Array.from({ length: 50_000 }, (_, n) => n % 251));
-      const buffer = createByteBuffer();
-      for (let at = 0; at < body.length; at += size) {
-        buffer.append(body, at, Math.min(body.length, at + size));
-      }
-      expect(buffer.length()).toBe(body.length);
-      expect(buffer.bytes().equals(body)).toBe(true);
-    },
-  );
-
-  it('drops bytes from its beginning and accepts more at its end', () => {
-    const buffer = createByteBuffer();
-    buffer.append(Buffer.from(text));
-    buffer.drop(2);
-    buffer.drop(0);
-    buffer.append(Buffer.from('!'));
-    expect(buffer.bytes().toString()).toBe(`${text.slice(2)}!`);
-    buffer.clear();
-    expect(buffer.bytes()).toHaveLength(0);
-  });
-
-  it('returns bytes from take() that later appends do not overwrite', () => {
-    const buffer = createByteBuffer();
-    buffer.append(Buffer.from(text));
-    const taken = buffer.take();
-    buffer.append(Buffer.from('something else'));
-    expect(taken.toString()).toBe(text);
-    expect(buffer.bytes().toString()).toBe('something else');
-  });
-
-  it('reuses memory of 300 kB after clear(), but frees memory of 3 MB', () => {
-    const buffer = createByteBuffer();
-    const memory = () => {
-      buffer.append(Buffer.of(1));
-      const { buffer: block } = buffer.bytes();
-      buffer.clear();
-      return block.byteLength;
-    };
-    buffer.append(Buffer.alloc(300_000));
-    buffer.clear();
-    expect(memory()).toBeGreaterThanOrEqual(300_000);
-    buffer.append(Buffer.alloc(3_000_000));
-    buffer.clear();
-    expect(memory()).toBeLessThan(10_000);
-  });
-});
-
 describe('a body that arrives byte by byte', () => {
-  const body = Buffer.from(JSON.stringify('x'.repeat(100_000)));
+  const body = Buffer.from(JSON.stringify('x'.repeat(20_000)));
 
   it.each(['identity', 'gzip'])(
     'is returned complete, with content encoding %s',
@@ -105,7 +51,7 @@ describe('a body that arrives byte by byte', () => {
 describe('a large listing', () => {
   const item = (index: number) => ({ id: `p${index}`, status: 'RUNNING', name: 'n'.repeat(400) });
   const listing = (first: number) =>
-    Buffer.from(JSON.stringify(Array.from({ length: 50_000 }, (_, n) => item(first + n))));
+    Buffer.from(JSON.stringify(Array.from({ length: 10_000 }, (_, n) => item(first + n))));
   const bodies = [listing(0), listing(1), listing(2)];
 
   it.each(['identity', 'gzip'])(
@@ -134,7 +80,7 @@ describe('a large listing', () => {
         const answer = await service.list('p', 'prompt', listOptions({ previous }));
         if (answer.unchanged) throw new Error('it has changed');
         previous = answer.basis;
-        expect([...answer.listing.records.keys()].at(-1)).toBe(`p${49_999 + index}`);
+        expect([...answer.listing.records.keys()].at(-1)).toBe(`p${9_999 + index}`);
         expect(answer.vanished).toEqual(index === 0 ? undefined : [`p${index - 1}`]);
       }
       expect(sockets.size).toBeLessThan(bodies.length);
@@ -142,7 +88,11 @@ describe('a large listing', () => {
   );
 
   it('increases the memory of array buffers by less than its own size', async () => {
-    const [body = Buffer.of()] = bodies;
+    const body = Buffer.concat([
+      Buffer.from('['),
+      ...bodies.flatMap((some) => [some.subarray(1, -1), Buffer.from(',')]),
+      Buffer.from('{}]'),
+    ]);
     const { url } = await serve((_, response) => response.end(body));
     const { service } = connect({
       baseUrl: url,
@@ -151,7 +101,7 @@ describe('a large listing', () => {
     });
     const before = process.memoryUsage().arrayBuffers;
     await service.list('p', 'prompt', listOptions());
-    expect(body.length).toBeGreaterThan(20e6);
+    expect(body.length).toBeGreaterThan(12e6);
     expect(process.memoryUsage().arrayBuffers - before).toBeLessThan(body.length);
   });
 });

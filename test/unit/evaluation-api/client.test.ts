@@ -506,6 +506,7 @@ describe('a failed attempt', () => {
     };
     await expect(service.list('p', 'prompt', listOptions({ onRequest }))).rejects.toBe(refusal);
     expect(requests).toHaveLength(1);
+    expect(started).toBe(2);
     expect(ofType(events, 'api.retry_sent')).toEqual([]);
   });
 

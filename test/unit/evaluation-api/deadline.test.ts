@@ -11,30 +11,6 @@ function setUp() {
   return { onExpired, held, deadline: createDeadline(1000, systemClock, onExpired) };
 }
 
-it('a deadline expires after its time', () => {
-  const { onExpired } = setUp();
-  vi.advanceTimersByTime(999);
-  expect(onExpired).not.toHaveBeenCalled();
-  vi.advanceTimersByTime(1);
-  expect(onExpired).toHaveBeenCalledOnce();
-});
-
-it('a deadline does not count the time for which it is held', async () => {
-  const { deadline, held, onExpired } = setUp();
-  vi.advanceTimersByTime(600);
-  const released = deadline.without(held.promise);
-  vi.advanceTimersByTime(100_000);
-  expect(onExpired).not.toHaveBeenCalled();
-  held.resolve();
-  await released;
-  expect(deadline.countedMs()).toBe(600);
-  vi.advanceTimersByTime(399);
-  expect(deadline.countedMs()).toBe(999);
-  expect(onExpired).not.toHaveBeenCalled();
-  vi.advanceTimersByTime(1);
-  expect(onExpired).toHaveBeenCalledOnce();
-});
-
 it('a deadline counts again only after the last of several concurrent holds', async () => {
   const { deadline, held, onExpired } = setUp();
   const other = Promise.withResolvers<void>();

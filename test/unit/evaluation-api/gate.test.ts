@@ -58,40 +58,6 @@ describe('gate slots', () => {
     expect(names()).toEqual(['a', 'b', 'c']);
   });
 
-  it.each([
-    { slots: 1, failing: 1 },
-    { slots: 2, failing: 1 },
-    { slots: 3, failing: 1 },
-    { slots: 8, failing: 4 },
-  ])(
-    'of a gate with $slots are limited to $failing for failing projects, and to $failing for prompt details',
-    async (row) => {
-      for (const kind of ['failing', 'detail'] as const) {
-        const { queue, names } = crowd(
-          createGate({ clock: systemClock, slots: row.slots, rate: createRateLimit(0, clock) }),
-        );
-        for (let index = 0; index < 20; index += 1) void queue('x', kind);
-        await settle();
-        expect(names()).toHaveLength(row.failing);
-      }
-    },
-  );
-
-  it('always include one for healthy projects, however many others wait', async () => {
-    const { queue, names } = crowd(
-      createGate({ clock: systemClock, slots: 4, rate: createRateLimit(0, clock) }),
-    );
-    for (let index = 0; index < 20; index += 1) {
-      void queue('failing', 'failing');
-      void queue('detail', 'detail');
-    }
-    await settle();
-    expect(names()).toHaveLength(3);
-    void queue('healthy', 'healthy');
-    await settle();
-    expect(names().at(-1)).toBe('healthy');
-  });
-
   it('held by a project count as failing from the moment the project starts to fail', async () => {
     const { queue, names } = crowd(
       createGate({ clock: systemClock, slots: 4, rate: createRateLimit(0, clock) }),
@@ -188,39 +154,6 @@ describe('aborting a wait at the gate', () => {
 });
 
 describe('the rate limit', () => {
-  it.each([
-    { rate: 10, most: 10, withinMs: 1000 },
-    { rate: 2.5, most: 2, withinMs: 1000 },
-    { rate: 1, most: 1, withinMs: 1000 },
-    { rate: 0.5, most: 1, withinMs: 2000 },
-  ])(
-    'of $rate per second admits at most $most requests in any $withinMs ms',
-    async ({ rate, most, withinMs }) => {
-      const gate = createGate({
-        clock: systemClock,
-        slots: 256,
-        rate: createRateLimit(rate, clock),
-      });
-      const sent: number[] = [];
-      const send = async () => {
-        const pass = await gate.enter(() => 'healthy', never);
-        sent.push(clock.monotonic());
-        pass.sent();
-        pass.release();
-      };
-      for (let index = 0; index < most * 5; index += 1) {
-        void send();
-      }
-      await vi.advanceTimersByTimeAsync(withinMs * 6);
-      expect(sent).toHaveLength(most * 5);
-      for (const from of sent) {
-        expect(sent.filter((at) => at >= from && at < from + withinMs).length).toBeLessThanOrEqual(
-          most,
-        );
-      }
-    },
-  );
-
   it('counts a request from when it is sent, not from when it got its slot', async () => {
     const gate = createGate({ clock: systemClock, slots: 8, rate: createRateLimit(1, clock) });
     const first = await gate.enter(() => 'healthy', never);

@@ -39,27 +39,6 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it('a listing that is read alone may take any number of bytes', () => {
-  const reading = createRecordBudget(10 * MIB, systemClock).readListing();
-  reading.take(8 * MIB);
-  reading.take(80 * MIB);
-  expect(reading.bytes()).toBe(88 * MIB);
-  expect(reading.untilRoom()).toBeUndefined();
-});
-
-it('every listing waits while more bytes than the limit wait for the store', async () => {
-  const budget = createRecordBudget(10 * MIB, systemClock);
-  const [begun, fresh] = [budget.readListing(), budget.readListing()];
-  begun.take(4 * MIB);
-  const stored = store(budget, 12 * MIB);
-  const waits = [waitOf(begun), waitOf(fresh)];
-  await pass();
-  expect(waits).toEqual([{ isOver: false }, { isOver: false }]);
-  stored[Symbol.dispose]();
-  await pass();
-  expect(waits).toEqual([{ isOver: true }, { isOver: true }]);
-});
-
 it('a small listing that waits for the store counts as 64 KiB', () => {
   const budget = createRecordBudget(MIB, systemClock);
   const stored = Array.from({ length: 16 }, () => store(budget, 1000));
@@ -153,18 +132,6 @@ it('a waiting listing may read 512 KiB more after 10 s, so that its connection i
   const next = waitOf(reading);
   await pass();
   expect(next.isOver).toBe(false);
-});
-
-it('all callers of a listing share one wait, which leaves no timer behind', async () => {
-  const budget = createRecordBudget(MIB, systemClock);
-  const reading = budget.readListing();
-  const stored = store(budget, 8 * MIB);
-  const wait = reading.untilRoom();
-  expect(wait).toBeInstanceOf(Promise);
-  expect(reading.untilRoom()).toBe(wait);
-  stored[Symbol.dispose]();
-  expect(reading.untilRoom()).toBeUndefined();
-  expect(vi.getTimerCount()).toBe(0);
 });
 
 it('a listing that has ended no longer waits, and its bytes no longer count', async () => {

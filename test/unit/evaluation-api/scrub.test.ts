@@ -26,7 +26,7 @@ describe('an API key', () => {
       fc.property(keys, writes, (key, write) => {
         expect(createScrub([key])(write(key))).toBe('[redacted]');
       }),
-      { numRuns: 2000 },
+      { numRuns: 400 },
     );
   });
 
@@ -48,7 +48,7 @@ it('a text without a key stays as it is', () => {
     fc.property(texts, (parts) => {
       expect(scrub(parts.join(''))).toBe(parts.join(''));
     }),
-    { numRuns: 2000 },
+    { numRuns: 400 },
   );
   const text = String.raw`sec.et-key SEC+ET-KEY %73 \u0073 sec%2Cet-key sececet-key`;
   expect(scrub(text)).toBe(text);

@@ -1,5 +1,7 @@
 import { once } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
+import type { Clock } from '../../../src/monitor/ports/clock.ts';
 import type { Shutdown } from '../../../src/monitor/ports/shutdown.ts';
 import { answering, connect, failureOf, listOptions, ofType, serve } from './harness.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
@@ -30,7 +32,14 @@ describe('a shutdown', () => {
   it('aborts the wait for a retry at once', async () => {
     const { waits, signal } = stoppable();
     const { url, requests } = await serve(answering(503, '', { 'retry-after': '9' }));
-    const { service, events } = connect({ baseUrl: url, retries: 1 });
+    // Only a signal ends a wait.
+    const sleep: Clock['sleep'] = async (_ms, signal) => {
+      if (signal) await once(signal, 'abort');
+      signal?.throwIfAborted();
+      await new Promise(() => {});
+    };
+    const clock = { ...systemClock, sleep };
+    const { service, events } = connect({ baseUrl: url, retries: 1, clock });
     const call = service.list('p', 'prompt', listOptions({ signal }));
     await vi.waitFor(() => expect(ofType(events, 'api.retry_scheduled')).toHaveLength(1), PATIENCE);
     waits.abort(STOPPING);
