@@ -1,7 +1,6 @@
 import { chmodSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { createSystemd } from '../../../src/app/systemd.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
@@ -19,14 +18,14 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] 
 afterEach(() => void vi.useRealTimers());
 
 /** Stubs `systemd-notify` by a program that fails until it is healed. */
-function setUp() {
+function setUp(env: Readonly<Record<string, string>> = {}) {
   const directory = mkdtempSync(join(tmpdir(), 'evalwatch-systemd-'));
   const notifier = join(directory, 'systemd-notify');
   writeFileSync(notifier, NOTIFIER);
   chmodSync(notifier, 0o755);
   const warnings: unknown[] = [];
   const systemd = createSystemd(
-    { NOTIFY_SOCKET: '/nowhere', PATH: directory },
+    { NOTIFY_SOCKET: '/nowhere', PATH: directory, ...env },
     { warn: (fields: unknown) => warnings.push(fields) },
   );
   const calls = () => {
@@ -52,17 +51,28 @@ it('READY=1 is repeated until systemd-notify succeeds, also without a watchdog',
   using world = setUp();
   world.systemd.ready();
   await world.called(2);
-  expect(world.warnings).toMatchObject([{ event: 'systemd.notify_failed' }]);
-  world.heal();
-  const before = world.calls().length;
-  await world.called(before + 1);
-  // The program ends in this time.
-  await sleep(500);
-  await vi.advanceTimersByTimeAsync(10 * READY_AGAIN_MS);
-  await sleep(500);
   expect(new Set(world.calls())).toEqual(new Set(['READY=1']));
-  expect(world.calls()).toHaveLength(before + 1);
-  expect(world.warnings).toHaveLength(1);
+  expect(world.warnings).toMatchObject([{ event: 'systemd.notify_failed' }]);
+});
+
+it('READY=1 is not repeated once systemd-notify has succeeded', async () => {
+  // A ping every 10 ms.
+  using world = setUp({ WATCHDOG_USEC: '30000' });
+  const count = (state: string) => world.calls().filter((call) => call === state).length;
+  /** Waits for pings. The programs run one after the other, so those before the last ping have ended. */
+  const pinged = async () => {
+    const before = count('WATCHDOG=1');
+    await vi.waitFor(() => expect(count('WATCHDOG=1')).toBeGreaterThan(before + 1), PATIENCE);
+  };
+  world.heal();
+  world.systemd.ready();
+  await pinged();
+  await vi.advanceTimersByTimeAsync(10 * READY_AGAIN_MS);
+  await pinged();
+  expect(count('READY=1')).toBe(1);
+  expect(world.warnings).toEqual([]);
+  world.systemd.stopping();
+  await vi.waitFor(() => expect(count('STOPPING=1')).toBe(1), PATIENCE);
 });
 
 it.each([
