@@ -413,6 +413,26 @@ it('a missing prompt is marked as gone even if the listing stays the same', asyn
   expect(log.of('record.gone')).toMatchObject([{ kind: 'prompt', record: { id: 'a' } }]);
 });
 
+it('a missing prompt is not counted again while an incomplete listing stays the same', async () => {
+  const { service, poll, store } = given;
+  service.shows(listingOf({ a: 'RUNNING', b: 'RUNNING' }));
+  await poll();
+  service.shows(listingOf({ b: 'RUNNING' }));
+  await poll();
+  service.shows(listingOf({ b: 'FAILED' }, { complete: false }));
+  await poll();
+  service.repeats();
+  for (let polls = 0; polls < 3; polls += 1) await poll();
+
+  const statuses = await store.statuses({});
+  expect(new Map(statuses.map(({ promptId, missing }) => [promptId, missing]))).toEqual(
+    new Map([
+      ['a', 1],
+      ['b', 0],
+    ]),
+  );
+});
+
 describe('a listing read as a difference', () => {
   it('loads only the records that changed, vanished or were already missing', async () => {
     const { service, poll, log, loaded } = given;
