@@ -53,33 +53,6 @@ describe('project sharing', () => {
     await pass(BEAT);
     expect(may()).toEqual(ids(4));
   });
-
-  it('moves all projects of a stopped worker within one heartbeat interval', async () => {
-    const [first, second] = await crew(rows, 2, ids(4));
-    const released = second?.may();
-    await second?.worker.stop();
-    expect(second?.log.of('worker.released')).toMatchObject([{ projects: 2, owned: 0 }]);
-    expect(second?.changed.at(-1)).toEqual({ taken: [], dropped: released });
-    await pass(BEAT);
-    expect(first?.may().length).toBe(4);
-  });
-
-  it('moves the projects of an unresponsive worker once its lease has expired', async () => {
-    const [first, second] = await crew(rows, 2, ids(4));
-    second?.database('hangs');
-    await pass(LEASE - 1);
-    expect(first?.may().length).toBe(2);
-    await pass(BEAT + 1);
-    expect(first?.may().length).toBe(4);
-    expect(second?.may()).toEqual([]);
-  });
-
-  it('claims added projects and releases removed ones after a configuration change', async () => {
-    const [only] = await crew(rows, 1, ids(3));
-    only?.worker.configure(['p1', 'p5']);
-    await pass(BEAT);
-    expect([...rows.owners.keys()].toSorted()).toEqual(['p1', 'p5']);
-  });
 });
 
 describe('claims of many or differing projects', () => {
@@ -137,28 +110,6 @@ describe('claims of many or differing projects', () => {
     expect(only.may()).toHaveLength(20_000);
     expect(only.log.of('worker.lease_lost')).toEqual([]);
   });
-
-  it('take only free projects, once per heartbeat, and become fair once the configurations agree', async () => {
-    let digest = 'old';
-    const claim = vi.fn<Coordinator['claim']>(rows.coordinator.claim);
-    const first = workerOver(rows, 'first', ids(4), { configDigest: () => digest });
-    await first.worker.start();
-    const second = workerOver(rows, 'second', ids(6), {
-      configDigest: () => 'new',
-      coordinator: { ...rows.coordinator, claim },
-    });
-    await second.worker.start();
-    expect(second.may()).toEqual(['p4', 'p5']);
-    claim.mockClear();
-    await pass(4 * BEAT);
-    expect(claim).toHaveBeenCalledTimes(4);
-
-    digest = 'new';
-    first.worker.configure(ids(6));
-    await pass(3 * BEAT);
-    const owned = [first, second].map(({ worker }) => ids(6).filter((id) => worker.owns(id)));
-    expect(owned.map(({ length }) => length)).toEqual([3, 3]);
-  });
 });
 
 describe('a released project', () => {
@@ -195,18 +146,6 @@ describe('a released project', () => {
     expect([first.may(), second.may()]).toEqual([['p0'], ['p1']]);
     expect(first.log.of('worker.lease_lost')).toEqual([]);
   });
-
-  it('does not stop the polls of other projects for more than a second if its release fails', async () => {
-    const first = workerOver(rows, 'first', ids(2));
-    await first.worker.start();
-    await workerOver(rows, 'second', ids(2)).worker.start();
-    first.database('releases fail');
-    await pass(BEAT);
-    expect(first.may()).toEqual([]);
-    first.database('none');
-    await pass(1000);
-    expect(first.may()).toEqual(['p0']);
-  });
 });
 
 describe('a lost lease', () => {
@@ -217,19 +156,6 @@ describe('a lost lease', () => {
     expect(only?.log.of('worker.lease_lost')).toMatchObject([{ projects: 2, owned: 0 }]);
     expect(only?.changed.at(-1)).toEqual({ taken: [], dropped: ['p0', 'p1'] });
     expect(only?.epochs.size).toBe(0);
-  });
-
-  it('is followed by one with another number, after a time without a lease', async () => {
-    const [only] = await crew(rows, 1, ids(1));
-    const before = only?.worker.lease();
-    expect(before).toBeDefined();
-    only?.database('fails');
-    await pass(LEASE);
-    expect(only?.worker.lease()).toBeUndefined();
-    only?.database('none');
-    await pass(1000);
-    expect(only?.worker.lease()).toBeDefined();
-    expect(only?.worker.lease()).not.toBe(before);
   });
 
   it('is detected before the next poll of a process that was suspended, even if no timer fires', async () => {
@@ -263,17 +189,6 @@ describe('a lost lease', () => {
     expect(only.log.of('worker.lease_lost').length).toBe(1);
     expect(only.may()).toEqual([]);
   });
-
-  it('is replaced by a new one within 1 s after the database recovers', async () => {
-    const [only] = await crew(rows, 1, ids(2));
-    only?.database('fails');
-    await pass(10 * LEASE);
-    expect(only?.worker.isConnected()).toBe(false);
-    only?.database('none');
-    await pass(1000);
-    expect(only?.worker.isConnected()).toBe(true);
-    expect(only?.may()).toEqual(['p0', 'p1']);
-  });
 });
 
 describe('workers with different configurations', () => {
@@ -296,15 +211,6 @@ describe('workers with different configurations', () => {
     digest = 'newer';
     await pass(10 * 60_000);
     expect(told(first).length).toBe(2);
-  });
-
-  it('are not reported if one of them has an empty digest', async () => {
-    const first = workerOver(rows, 'first', ids(2));
-    const second = workerOver(rows, 'second', ids(1), { configDigest: () => '' });
-    await first.worker.start();
-    await second.worker.start();
-    await pass(10 * 60_000);
-    expect([...told(first), ...told(second)]).toEqual([]);
   });
 
   it('are not reported if they agree within 5 minutes', async () => {
@@ -350,18 +256,6 @@ describe('projects that the database has lost', () => {
     expect(one.may().length + other.may().length).toBe(2);
   });
 
-  it('are restored one lease duration later if other projects are configured meanwhile', async () => {
-    const { worker, restoreProjects } = watched('w', ids(2));
-    await worker.start();
-    rows.store(7);
-    await pass(LEASE);
-    rows.store(9);
-    await pass(LEASE);
-    expect(restoreProjects).not.toHaveBeenCalled();
-    await pass(2 * BEAT);
-    expect(restoreProjects.mock.calls).toEqual([[ids(2), 9]]);
-  });
-
   it('are restored one lease duration later after a lost lease', async () => {
     const { worker, database, restoreProjects } = watched('w', ids(2));
     await worker.start();
@@ -392,14 +286,6 @@ describe('projects that the database has lost', () => {
     expect(restoreProjects).not.toHaveBeenCalled();
     await pass(2 * BEAT);
     expect(restoreProjects).toHaveBeenCalledTimes(1);
-  });
-
-  it('are not restored by a worker that takes no share', async () => {
-    const { worker, restoreProjects } = watched('w', ids(2), () => '');
-    await worker.start();
-    rows.store(7);
-    await pass(3 * LEASE);
-    expect(restoreProjects).not.toHaveBeenCalled();
   });
 
   it('are restored one lease duration later if the first attempt fails, while polls continue', async () => {
@@ -448,17 +334,6 @@ describe('stopping a worker', () => {
     expect(first?.log.of('worker.lease_lost')).toEqual([]);
   });
 
-  it('leaves no timer once the last poll has ended', async () => {
-    const [only] = await crew(rows, 1, ids(2));
-    const poll = Promise.withResolvers<void>();
-    only?.polls.set('p0', poll.promise);
-    const stopped = only?.worker.stop();
-    await pass(10);
-    poll.resolve();
-    await stopped;
-    expect(vi.getTimerCount()).toBe(0);
-  });
-
   it('ends the lease for good even if a heartbeat is in progress', async () => {
     const projects = ids(1);
     let gate: Promise<void> | undefined;
@@ -487,48 +362,10 @@ describe('stopping a worker', () => {
 });
 
 describe('a worker with a failing or slow database', () => {
-  it('polls nothing, and continues as before if the database recovers within the lease', async () => {
-    const [only] = await crew(rows, 1, ids(2));
-    only?.database('fails');
-    await pass(BEAT);
-    expect(only?.worker.isConnected()).toBe(false);
-    expect(only?.may()).toEqual([]);
-    only?.database('none');
-    await pass(1000);
-    expect(only?.may()).toEqual(['p0', 'p1']);
-    expect(only?.log.of('worker.lease_lost')).toEqual([]);
-    expect(only?.log.of('worker.claimed').length).toBe(1);
-  });
-
-  it('stops without waiting for the database', async () => {
-    const [only] = await crew(rows, 1, ids(2));
-    only?.database('hangs');
-    await pass(2 * BEAT);
-    const stopped = only?.worker.stop();
-    await pass(2 * BEAT);
-    await stopped;
-    expect(vi.getTimerCount()).toBe(0);
-  });
-
   it('fails to start without onWaiting', async () => {
     const { worker, database } = workerOver(rows, 'w', ids(1));
     database('fails');
     await expect(worker.start()).rejects.toThrow('no connection');
-  });
-
-  it('starts without projects if onWaiting is given, and claims them once the database responds', async () => {
-    const { worker, database, may } = workerOver(rows, 'w', ids(2));
-    database('fails');
-    const onWaiting = vi.fn<(error: Error) => void>();
-    await worker.start(onWaiting);
-    await pass(5000);
-    expect(onWaiting.mock.calls).toMatchObject([[{ message: 'no connection' }]]);
-    expect([worker.isConnected(), may()]).toEqual([false, []]);
-    database('none');
-    await pass(1000);
-    expect([worker.isConnected(), may()]).toEqual([true, ids(2)]);
-    await worker.stop();
-    expect(vi.getTimerCount()).toBe(0);
   });
 
   it('calls onWaiting again when the reason changes', async () => {
@@ -683,12 +520,6 @@ it('a worker releases thousands of projects in batches of 1000, including those 
   expect(sizes()).toEqual([1000, 1000, 1000]);
   expect(only.may()).toHaveLength(2500);
   await only.worker.stop();
-});
-
-it('a worker shows when its lease expires', async () => {
-  const [only] = await crew(rows, 1, ids(2));
-  const leaseExpiresAt = only?.worker.leaseExpiresAt() ?? 0;
-  expect(leaseExpiresAt - Date.now()).toBeGreaterThan(LEASE - BEAT - 1);
 });
 
 it('a worker owns its projects without the database until its lease expires', async () => {
