@@ -190,5 +190,4 @@ describe('the heartbeat of the scheduler', () => {
     late.stop();
     expect(world.polls.length).toBeGreaterThanOrEqual(5);
   });
-
 });
