@@ -1,7 +1,7 @@
 import type { AnomalySummary } from '../domain/record.ts';
 
 /** Why the Evaluation Service gave no usable answer (docs/specification.md#fetching): a label of metrics. */
-export const API_FAILURE_REASONS = [
+const API_FAILURE_REASONS = [
   'auth',
   'not_found',
   'validation',

@@ -55,7 +55,7 @@ export async function withRetries<T>(
 }
 
 /** Returns whether a request that failed with this error is sent again (docs/specification.md#retries). */
-export function shouldRetry({ reason, details }: ApiError): boolean {
+function shouldRetry({ reason, details }: ApiError): boolean {
   if ((details.retryAfterMs ?? 0) > MAX_WAIT_IN_POLL_MS) return false;
   return RETRIED_REASONS.has(reason) || details.statusCode === 408;
 }

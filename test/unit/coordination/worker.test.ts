@@ -158,6 +158,19 @@ describe('a lost lease', () => {
     expect(only?.epochs.size).toBe(0);
   });
 
+  it('is followed by one with another number, after a time without a lease', async () => {
+    const [only] = await crew(rows, 1, ids(1));
+    const before = only?.worker.lease();
+    expect(before).toBeDefined();
+    only?.database('fails');
+    await pass(LEASE);
+    expect(only?.worker.lease()).toBeUndefined();
+    only?.database('none');
+    await pass(1000);
+    expect(only?.worker.lease()).toBeDefined();
+    expect(only?.worker.lease()).not.toBe(before);
+  });
+
   it('is detected before the next poll of a process that was suspended, even if no timer fires', async () => {
     const [only] = await crew(rows, 1, ids(2));
     // Time passes, and no timer fires.
@@ -174,6 +187,17 @@ describe('a lost lease', () => {
     expect(only?.log.of('worker.lease_lost').length).toBe(1);
     expect(only?.may()).toEqual(['p0', 'p1']);
     for (const epoch of only?.epochs.values() ?? []) expect(epochs).not.toContain(epoch);
+  });
+
+  it('is replaced by a new one within 1 s after the database recovers', async () => {
+    const [only] = await crew(rows, 1, ids(2));
+    only?.database('fails');
+    await pass(10 * LEASE);
+    expect(only?.worker.isConnected()).toBe(false);
+    only?.database('none');
+    await pass(1000);
+    expect(only?.worker.isConnected()).toBe(true);
+    expect(only?.may()).toEqual(['p0', 'p1']);
   });
 
   it('is not restored by a heartbeat response that is read too late', async () => {
@@ -211,6 +235,15 @@ describe('workers with different configurations', () => {
     digest = 'newer';
     await pass(10 * 60_000);
     expect(told(first).length).toBe(2);
+  });
+
+  it('are not reported if one of them has an empty digest', async () => {
+    const first = workerOver(rows, 'first', ids(2));
+    const second = workerOver(rows, 'second', ids(1), { configDigest: () => '' });
+    await first.worker.start();
+    await second.worker.start();
+    await pass(10 * 60_000);
+    expect([...told(first), ...told(second)]).toEqual([]);
   });
 
   it('are not reported if they agree within 5 minutes', async () => {
@@ -256,6 +289,18 @@ describe('projects that the database has lost', () => {
     expect(one.may().length + other.may().length).toBe(2);
   });
 
+  it('are restored one lease duration later if other projects are configured meanwhile', async () => {
+    const { worker, restoreProjects } = watched('w', ids(2));
+    await worker.start();
+    rows.store(7);
+    await pass(LEASE);
+    rows.store(9);
+    await pass(LEASE);
+    expect(restoreProjects).not.toHaveBeenCalled();
+    await pass(2 * BEAT);
+    expect(restoreProjects.mock.calls).toEqual([[ids(2), 9]]);
+  });
+
   it('are restored one lease duration later after a lost lease', async () => {
     const { worker, database, restoreProjects } = watched('w', ids(2));
     await worker.start();
@@ -286,6 +331,14 @@ describe('projects that the database has lost', () => {
     expect(restoreProjects).not.toHaveBeenCalled();
     await pass(2 * BEAT);
     expect(restoreProjects).toHaveBeenCalledTimes(1);
+  });
+
+  it('are not restored by a worker that takes no share', async () => {
+    const { worker, restoreProjects } = watched('w', ids(2), () => '');
+    await worker.start();
+    rows.store(7);
+    await pass(3 * LEASE);
+    expect(restoreProjects).not.toHaveBeenCalled();
   });
 
   it('are restored one lease duration later if the first attempt fails, while polls continue', async () => {
@@ -362,6 +415,19 @@ describe('stopping a worker', () => {
 });
 
 describe('a worker with a failing or slow database', () => {
+  it('polls nothing, and continues as before if the database recovers within the lease', async () => {
+    const [only] = await crew(rows, 1, ids(2));
+    only?.database('fails');
+    await pass(BEAT);
+    expect(only?.worker.isConnected()).toBe(false);
+    expect(only?.may()).toEqual([]);
+    only?.database('none');
+    await pass(1000);
+    expect(only?.may()).toEqual(['p0', 'p1']);
+    expect(only?.log.of('worker.lease_lost')).toEqual([]);
+    expect(only?.log.of('worker.claimed').length).toBe(1);
+  });
+
   it('fails to start without onWaiting', async () => {
     const { worker, database } = workerOver(rows, 'w', ids(1));
     database('fails');
@@ -520,6 +586,12 @@ it('a worker releases thousands of projects in batches of 1000, including those 
   expect(sizes()).toEqual([1000, 1000, 1000]);
   expect(only.may()).toHaveLength(2500);
   await only.worker.stop();
+});
+
+it('a worker shows when its lease expires', async () => {
+  const [only] = await crew(rows, 1, ids(2));
+  const leaseExpiresAt = only?.worker.leaseExpiresAt() ?? 0;
+  expect(leaseExpiresAt - Date.now()).toBeGreaterThan(LEASE - BEAT - 1);
 });
 
 it('a worker owns its projects without the database until its lease expires', async () => {

@@ -33,9 +33,9 @@ describe('a shutdown', () => {
     const { waits, signal } = stoppable();
     const { url, requests } = await serve(answering(503, '', { 'retry-after': '9' }));
     // Only a signal ends a wait.
-    const sleep: Clock['sleep'] = async (_ms, signal) => {
-      if (signal) await once(signal, 'abort');
-      signal?.throwIfAborted();
+    const sleep: Clock['sleep'] = async (_ms, ends) => {
+      if (ends) await once(ends, 'abort');
+      ends?.throwIfAborted();
       await new Promise(() => {});
     };
     const clock = { ...systemClock, sleep };

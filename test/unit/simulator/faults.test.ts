@@ -31,42 +31,39 @@ async function raw(url: string, enough?: RegExp): Promise<string> {
   return received;
 }
 
-it.each<[string, number, object, string | RegExp]>([
-  ['status=500', 500, {}, '{"detail":"Internal Server Error"}'],
-  ['status=418', 418, {}, `{"detail":"I'm a Teapot"}`],
-  ['status=204', 204, {}, ''],
-  ['status=304', 304, {}, ''],
+it.each<[string, number, object, RegExp]>([
+  ['status=500', 500, {}, /^\{"detail":"Internal Server Error"\}$/],
+  ['status=418', 418, {}, /^\{"detail":"I'm a Teapot"\}$/],
+  ['status=204', 204, {}, /^$/],
+  ['status=304', 304, {}, /^$/],
   ['status=206', 206, {}, /^\[\{"id"/],
   ['status=422', 422, {}, /^\{"detail":\[\{"loc":\["path","projectid"\]/],
   ['status=429/17', 429, { 'retry-after': '17' }, /detail/],
-  ['redirect=http://127.0.0.1:9/steal', 307, { location: 'http://127.0.0.1:9/steal' }, ''],
+  ['redirect=http://127.0.0.1:9/steal', 307, { location: 'http://127.0.0.1:9/steal' }, /^/],
   ['content-type=text/plain', 200, { 'content-type': 'text/plain' }, /^\[\{"id".*\}\]$/],
   ['drip=20000', 200, {}, /^\[\{"id".*\}\]$/],
   ['drip-headers=20000', 200, {}, /^\[\{"id".*\}\]$/],
   ['garbage=html', 200, {}, /<!doctype html>/],
-  ['garbage=nesting', 200, {}, '['.repeat(65)],
+  ['garbage=nesting', 200, {}, /\[{65}/],
   ['garbage=object', 200, {}, /^\{"items":/],
-  ['garbage=null', 200, {}, 'null'],
-  ['garbage=empty', 200, {}, ''],
+  ['garbage=null', 200, {}, /^null$/],
+  ['garbage=empty', 200, {}, /^$/],
   ['garbage=twice', 200, {}, /^\[.*\]\[.*\]$/],
   ['oversize=3MiB', 200, { 'content-length': String(3 * MIB) }, /^.{3145728}$/s],
   ['oversize-chunked=3MiB', 200, { 'transfer-encoding': 'chunked' }, /^.{3145728}$/s],
-  ['items=prototype-keys', 200, {}, '"__proto__":{"id":"polluted"'],
-  ['items=odd-fields', 200, {}, '"name":7'],
-  ['echo=header', 200, { 'x-received-key': KEY }, ''],
-  ['echo=error', 500, {}, KEY],
-  ['echo=validation', 422, {}, KEY],
-  ['echo=redirect', 307, { location: expect.stringContaining(KEY) }, ''],
-  ['echo=item', 200, {}, KEY],
+  ['items=prototype-keys', 200, {}, /"__proto__":\{"id":"polluted"/],
+  ['items=odd-fields', 200, {}, /"name":7/],
+  ['echo=header', 200, { 'x-received-key': KEY }, /^/],
+  ['echo=error', 500, {}, new RegExp(KEY)],
+  ['echo=validation', 422, {}, new RegExp(KEY)],
+  ['echo=redirect', 307, { location: expect.stringContaining(KEY) }, /^/],
+  ['echo=item', 200, {}, new RegExp(KEY)],
 ])('the fault %s answers %i', async (text, status, headers, body) => {
   const { get } = await withFaults(text);
   const answer = await get(PROMPTS);
   expect(answer.status).toBe(status);
   expect(answer.headers).toMatchObject(headers);
-  const shown = answer.body.toString();
-  if (typeof body === 'string') expect(shown).toContain(body);
-  else expect(shown).toMatch(body);
-  if (status === 204 || status === 304 || text === 'garbage=empty') expect(shown).toBe('');
+  expect(answer.body.toString()).toMatch(body);
 });
 
 it('the fault garbage=utf8 sends bytes that are not UTF-8', async () => {
