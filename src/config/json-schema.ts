@@ -23,7 +23,8 @@ export function configJsonSchema(): object {
         jsonSchema.not = { required: [...API_KEY_OPTIONS] };
       }
       if ('postgres_url_env' in options) {
-        jsonSchema.not = { anyOf: TWO_STORES };
+        // An empty section is null, which has every required key.
+        jsonSchema.not = { type: 'object', anyOf: TWO_STORES };
         jsonSchema.dependentSchemas = { lease: { anyOf: POSTGRES } };
       }
       if ('url_env' in options) jsonSchema.maxProperties = 1;
