@@ -38,13 +38,18 @@ export function readOpenApi(document: unknown) {
   for (const [name, schema] of Object.entries(components.schemas)) {
     ajv.addSchema(closed(schema), name);
   }
-  const validators = new Map<string, ValidateFunction>();
+  const validators = new Map<object, ValidateFunction>();
   const validator = (schema: object) => {
+    const known = validators.get(schema);
+    if (known !== undefined) return known;
     const text = JSON.stringify(closed(schema)).replaceAll('#/components/schemas/', '');
-    const known = validators.get(text) ?? ajv.compile(JSON.parse(text) as object);
-    validators.set(text, known);
-    return known;
+    const compiled = ajv.compile(JSON.parse(text) as object);
+    validators.set(schema, compiled);
+    return compiled;
   };
+  const named = new Map(
+    Object.keys(components.schemas).map((name) => [name, { $ref: `#/components/schemas/${name}` }]),
+  );
   const faults = (schema: object, value: unknown): readonly string[] => {
     const validate = validator(schema);
     if (validate(value)) return [];
@@ -65,8 +70,7 @@ export function readOpenApi(document: unknown) {
     queryOf: (path: string) =>
       (paths[path]?.get.parameters ?? []).filter((each) => each.in === 'query'),
     /** Returns the faults of a value that should match a named schema. */
-    faultsOf: (schema: string, value: unknown) =>
-      faults({ $ref: `#/components/schemas/${schema}` }, value),
+    faultsOf: (schema: string, value: unknown) => faults(named.get(schema) ?? {}, value),
     accepts: ({ schema }: Parameter, value: unknown) => validator(schema)(value),
     /** Returns the faults of an answer; none if it matches the document. */
     faultsOfAnswer: async (

@@ -11,6 +11,14 @@ const gauge: Family<readonly (number | undefined)[]> = {
 
 type Subjects = readonly (readonly [labels: string, values: readonly (number | undefined)[]])[];
 
+/** Reads `1: 5 -`: the subject s="1" with the values 5 and none. */
+const subjectsOf = (text: string): Subjects =>
+  text.split(', ').map((subject) => {
+    const [name, values = ''] = subject.split(': ');
+    const numbers = values.split(' ').map((value) => (value === '-' ? undefined : Number(value)));
+    return [`s="${name}"`, numbers];
+  });
+
 const newRenderer = () =>
   familyRenderer<Subjects[number], Subjects[number][1]>([gauge], ([labels, values], add) =>
     add(labels, values),
@@ -22,10 +30,7 @@ function render(renderer: ReturnType<typeof newRenderer>, subjects: Subjects): s
 
 describe('a metric family', () => {
   it('has HELP and TYPE once before the samples of all subjects', () => {
-    const text = render(newRenderer(), [
-      ['s="1"', [1, 2]],
-      ['s="2"', [undefined, 0]],
-    ]);
+    const text = render(newRenderer(), subjectsOf('1: 1 2, 2: - 0'));
     expect(text).toBe(
       '# HELP g Help.\n# TYPE g gauge\n' +
         'g{s="1"} 1\ng{s="1",a="x\\"\\\\\\n"} 2\ng{s="2",a="x\\"\\\\\\n"} 0\n',
@@ -39,72 +44,21 @@ describe('a metric family', () => {
     expect(render(newRenderer(), subjects)).toBe('');
   });
 
-  it.each<[string, Subjects]>([
-    [
-      'nothing',
-      [
-        ['s="1"', [1, 2]],
-        ['s="2"', [3, undefined]],
-      ],
-    ],
-    [
-      'a value',
-      [
-        ['s="1"', [1, 5]],
-        ['s="2"', [3, undefined]],
-      ],
-    ],
-    [
-      'a value that comes',
-      [
-        ['s="1"', [1, 2]],
-        ['s="2"', [3, 0]],
-      ],
-    ],
-    [
-      'a value that goes',
-      [
-        ['s="1"', [undefined, 2]],
-        ['s="2"', [3, undefined]],
-      ],
-    ],
-    [
-      'a value that is no number',
-      [
-        ['s="1"', [Number.NaN, 2]],
-        ['s="2"', [3, undefined]],
-      ],
-    ],
-    [
-      'a subject',
-      [
-        ['s="0"', [1, 2]],
-        ['s="2"', [3, undefined]],
-      ],
-    ],
-    [
-      'the order',
-      [
-        ['s="2"', [3, undefined]],
-        ['s="1"', [1, 2]],
-      ],
-    ],
-    [
-      'a subject more',
-      [
-        ['s="1"', [1, 2]],
-        ['s="2"', [3, undefined]],
-        ['s="3"', [1, 1]],
-      ],
-    ],
-    ['a subject less', [['s="2"', [3, undefined]]]],
-    ['no subject any more', []],
-  ])('renders the same from its cache as from scratch after this change: %s', (_, subjects) => {
+  it.each([
+    ['nothing', '1: 1 2, 2: 3 -'],
+    ['a value', '1: 1 5, 2: 3 -'],
+    ['a value that comes', '1: 1 2, 2: 3 0'],
+    ['a value that goes', '1: - 2, 2: 3 -'],
+    ['a value that is no number', '1: NaN 2, 2: 3 -'],
+    ['a subject', '0: 1 2, 2: 3 -'],
+    ['the order', '2: 3 -, 1: 1 2'],
+    ['a subject more', '1: 1 2, 2: 3 -, 3: 1 1'],
+    ['a subject less', '2: 3 -'],
+    ['no subject any more', undefined],
+  ])('renders the same from its cache as from scratch after this change: %s', (_, after) => {
     const renderer = newRenderer();
-    render(renderer, [
-      ['s="1"', [1, 2]],
-      ['s="2"', [3, undefined]],
-    ]);
+    const subjects = after === undefined ? [] : subjectsOf(after);
+    render(renderer, subjectsOf('1: 1 2, 2: 3 -'));
     const text = render(renderer, subjects);
     expect(text).toBe(render(newRenderer(), subjects));
     expect(render(renderer, subjects)).toBe(text);
