@@ -107,72 +107,93 @@ describe('server with users', () => {
     expect((await ask(`${url}/metrics`, { auth: 'alice:guess' })).status).toBe(401);
   });
 
-  it.each(['/-/healthy', '/-/ready', '/-/healthy?from=probe'])(
-    'answers %s without a login',
-    async (path) => {
-      const { url } = await serve(WITH_LOGIN);
-      expect((await ask(url + path)).status).toBe(200);
-    },
-  );
-
   it.each([
-    '/-/healthy/',
-    '/-/healthy%3f',
-    '//-/healthy',
-    '/-/reload',
-    '/-/poll',
-    '/-/readyness',
-    '/-/HEALTHY',
-    '/metrics?/-/healthy',
-    '/%6detrics',
-    'http://other/metrics',
-    'http://other/-/healthy/',
-    'HTTPS://other?/-/healthy',
-  ])('requires a login for %s', async (path) => {
+    ['/-/healthy', '/-/ready', '/-/healthy?from=probe', '/-/ready?x'],
+    ['/-/%68ealthy', '/%2D/ready', 'http://other/-/healthy', 'https://[::1]:1/-/ready?x'],
+  ])('answers a probe without a login, also in another form: %s %s %s %s', async (...paths) => {
     const { url } = await serve(WITH_LOGIN);
-    expect((await ask(url, { path })).status).toBe(401);
-  });
-
-  it.each(['/-/%68ealthy', 'http://other/-/healthy', 'https://[::1]:1/-/ready?x'])(
-    'answers %s, another form of a probe path, without a login',
-    async (path) => {
-      const { url } = await serve(WITH_LOGIN);
-      expect((await ask(url, { path })).status).toBe(200);
-    },
-  );
-
-  it.each([
-    '/-/healthy/../../metrics',
-    '/-/healthy/%2e%2E/%2E./metrics',
-    '/-/healthy/.',
-    '/-/healthy#/../metrics',
-    '/-/healthy\\..\\..\\metrics',
-    'http://user@other/-/healthy',
-    'http:///-/healthy',
-    'ftp://other/-/healthy',
-    '*',
-  ])('rejects the ambiguous path %s with 400', async (path) => {
-    const { url } = await serve(WITH_LOGIN);
-    const refused = await ask(url, { path, ...ALICE });
-    expect(refused.status).toBe(400);
-    expect(JSON.parse(refused.text)).toHaveProperty('error');
+    for (const path of paths)
+      expect([path, (await ask(url, { path })).status]).toEqual([path, 200]);
   });
 
   it.each([
-    '0/?aaaa',
-    '\u00be/metrics?',
-    'x/metrics',
-    'x:1/',
-    'x#',
-    'a@b',
-    '[x]',
-    'x:70000',
-    'a b',
-    '',
-  ])('rejects a probe with the invalid Host %j with 400', async (host) => {
+    ['/', '/'],
+    ['/metrics?a=/../b&c=\\', '/metrics'],
+    ['/%6Detric%73', '/metrics'],
+    ['//metrics', '//metrics'],
+    ['/metrics/', '/metrics/'],
+    ['/METRICS', '/METRICS'],
+    ['/-/reload', '/-/reload'],
+    ['/-/poll', '/-/poll'],
+    ['/-/healthy/', '/-/healthy/'],
+    ['//-/healthy', '//-/healthy'],
+    ['/-/healthyx', '/-/healthyx'],
+    ['/-/HEALTHY', '/-/HEALTHY'],
+    ['/-/healthy%3fx', '/-/healthy%3Fx'],
+    ['/metrics?/-/healthy', '/metrics'],
+    ['/api%2fv1', '/api%2Fv1'],
+    ['/projects/a%2Fb%20%c3%bc%25', '/projects/a%2Fb%20%C3%BC%25'],
+    ['/projects/100%', '/projects/100%25'],
+    ['/projects/%zz%2', '/projects/%25zz%252'],
+    ['/projects/%252e%252e', '/projects/%252e%252e'],
+    ['/projects/...', '/projects/...'],
+    ['/projects/<"a"|b^c`[d]{e}>', '/projects/%3C%22a%22%7Cb%5Ec%60%5Bd%5D%7Be%7D%3E'],
+    ['/projects/%00%0a', '/projects/%00%0A'],
+    ['http://x', '/'],
+    ['HTTPS://x:1?/-/healthy', '/'],
+    ['http://[::1]/metrics', '/metrics'],
+    ['http://other/-/healthy/', '/-/healthy/'],
+  ])('requires a login for %s, and answers it as %s', async (target, path) => {
     const { port } = await serve(WITH_LOGIN);
-    const answer = await send(port, `GET /-/healthy HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
-    expect(answer).toMatch(/^HTTP\/1\.1 400 [^]*\r\n\r\n\{"error":"Host must be /);
+    const login = `Authorization: Basic ${Buffer.from(ALICE.auth).toString('base64')}`;
+    expect(await send(port, `GET ${target} HTTP/1.1\r\nHost: x\r\n\r\n`)).toMatch(/^HTTP\S+ 401 /);
+    const answer = await send(port, `GET ${target} HTTP/1.1\r\nHost: x\r\n${login}\r\n\r\n`);
+    expect(answer.slice(answer.indexOf('\r\n\r\n') + 4)).toBe(`answer to ${path}`);
+  });
+
+  it.each([
+    ['/-/healthy/../../metrics', '/-/healthy/%2e%2E/%2E./metrics', '/-/healthy/.'],
+    ['/-/healthy#/../metrics', '/-/healthy\\..\\..\\metrics', 'http://user@other/-/healthy'],
+    [
+      'http:///-/healthy',
+      'ftp://other/-/healthy',
+      '*',
+      'http://',
+      'http://a@x/',
+      'http://x:99999/',
+    ],
+    ['/.', '/..', '/./a', '/a/..', '/a/../b', '/%2e', '/a/%2E%2e/b', '/.%2e/', 'http://x/..'],
+    ['/a#b', '/a?b#c', '/a\\b'],
+  ])('rejects ambiguous targets with 400: %j', async (...targets) => {
+    const { port } = await serve(WITH_LOGIN);
+    const login = `Authorization: Basic ${Buffer.from(ALICE.auth).toString('base64')}`;
+    for (const target of targets) {
+      const answer = await send(port, `GET ${target} HTTP/1.1\r\nHost: x\r\n${login}\r\n\r\n`);
+      expect(answer, target).toMatch(/^HTTP\/1\.1 400 [^]*\r\n\r\n\{"error":/);
+    }
+  });
+
+  it.each([
+    ['0/?aaaa', '\u00be/metrics?', 'x/metrics', 'x:1/', 'x#', 'a@b', '[x]', 'x:70000', 'a b', ''],
+    ['.', ':1', 'x:y', 'x:-1', 'x:65536', 'x:000001', 'x/', 'x?', 'x\\', '[::1', '[1.2.3.4]'],
+    ['[::1%25eth0]', '::1', 'x,y', '\u00fc.example', '%41', 'x'.repeat(255)],
+  ])('rejects a probe with an invalid Host with 400: %j', async (...hosts) => {
+    const { port } = await serve(WITH_LOGIN);
+    for (const target of ['/-/healthy', 'http://other/-/healthy']) {
+      for (const host of hosts) {
+        const answer = await send(port, `GET ${target} HTTP/1.1\r\nHost: ${host}\r\n\r\n`);
+        expect(answer, host).toMatch(/^HTTP\/1\.1 400 [^]*\r\n\r\n\{"error":"Host must be /);
+      }
+    }
+  });
+
+  it('reads the Host only from its header, which only HTTP/1.0 may lack', async () => {
+    const { port } = await serve(WITH_LOGIN);
+    const statusOf = async (version: string, headers: string) =>
+      (await send(port, `GET /-/ready HTTP/${version}\r\n${headers}\r\n`)).split(' ')[1];
+    expect(await statusOf('1.1', 'X-Header: host\r\nHost: x\r\n__proto__: y\r\n')).toBe('200');
+    expect(await statusOf('1.1', 'X-Header: host\r\nVia: Host\r\n')).toBe('400');
+    expect(await statusOf('1.0', '')).toBe('200');
   });
 
   it.each(['Host: x\r\nHost: x', 'Host: x\r\nAuthorization: a\r\nauthorization: a'])(
@@ -402,11 +423,11 @@ describe('server with TLS', () => {
   });
 });
 
-/** Sends these bytes. Returns the response, in latin1. */
-async function send(port: number, bytes: string): Promise<string> {
+/** Sends this head of a request. Returns the response, in latin1. */
+async function send(port: number, head: string): Promise<string> {
   const socket = connectPlainly(port, '127.0.0.1');
   socket.setEncoding('latin1');
-  socket.end(bytes, 'latin1');
+  socket.write(`${head.trimEnd()}\r\nConnection: close\r\n\r\n`, 'latin1');
   return await text(socket);
 }
 
