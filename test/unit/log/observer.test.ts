@@ -43,6 +43,14 @@ function linesOf(...events: readonly MonitorEvent[]): Line[] {
   });
 }
 
+/** Returns the lines of these events as texts: level, event and the other fields in order. */
+function textsOf(...events: readonly MonitorEvent[]): readonly string[] {
+  return linesOf(...events).map(({ level, event, ...fields }) => {
+    const texts = Object.entries(fields).map(([name, value]) => `${name}=${JSON.stringify(value)}`);
+    return [level, event, ...texts].join(' ');
+  });
+}
+
 type PollFinished = Extract<MonitorEvent, { type: 'poll.finished' }>;
 
 function finished(fields: Partial<PollFinished> & { consecutive?: number }): PollFinished {
@@ -80,8 +88,8 @@ describe('poll.completed', () => {
     [true, 'info'],
     [false, 'debug'],
   ])('with a stored change = %s is logged at level %s', (changed, level) => {
-    expect(linesOf(finished({ changed, transitions: 2 }))).toEqual([
-      { level, event: 'poll.completed', project: 'p', prompts: 7, transitions: 2, duration_ms: 12 },
+    expect(textsOf(finished({ changed, transitions: 2 }))).toEqual([
+      `${level} poll.completed project="p" prompts=7 transitions=2 duration_ms=12`,
     ]);
   });
 });
@@ -96,27 +104,15 @@ describe('poll.failed', () => {
         statusCode: 302,
         location: 'https://elsewhere.example',
         detail: '[]',
-        cause: new Error('inner'),
       },
     };
-    expect(linesOf(failed(1, failure))).toEqual([
-      {
-        level: 'error',
-        event: 'poll.failed',
-        project: 'p',
-        reason: 'redirect',
-        url: 'https://evaluation.example.com/v2/projects/p/prompts/',
-        status_code: 302,
-        location: 'https://elsewhere.example',
-        detail: '[]',
-        consecutive_failures: 1,
-        duration_ms: 12,
-        err: {
-          type: 'ApiError',
-          message: 'redirected',
-          cause: expect.objectContaining({ type: 'Error', message: 'inner' }),
-        },
-      },
+    const fields = `project="p" reason="redirect" url="${failure.details.url}" status_code=302 location="${failure.details.location}" detail="[]"`;
+    expect(textsOf(failed(1, failure))).toEqual([
+      `error poll.failed ${fields} consecutive_failures=1 duration_ms=12 err={"type":"ApiError","message":"redirected"}`,
+    ]);
+    const caused = { ...failure, details: { cause: new Error('inner') } };
+    expect(linesOf(failed(1, caused, 'q'))).toMatchObject([
+      { err: { message: 'redirected', cause: { type: 'Error', message: 'inner' } } },
     ]);
   });
 
@@ -176,39 +172,18 @@ describe('api.retried', () => {
   });
 
   it('has the endpoint, the failure and the delay', () => {
-    expect(linesOf(retry(1))).toEqual([
-      {
-        level: 'warn',
-        event: 'api.retried',
-        project: 'p',
-        endpoint: 'list_prompts',
-        attempt: 1,
-        delay_ms: 250,
-        reason: 'rate_limited',
-        status_code: 429,
-      },
+    expect(textsOf(retry(1))).toEqual([
+      'warn api.retried project="p" endpoint="list_prompts" attempt=1 delay_ms=250 reason="rate_limited" status_code=429',
     ]);
   });
 
   it('is a warning for the first retry since the last success, and debug for the others', () => {
-    const told = linesOf(
-      retry(1),
-      retry(2),
-      failed(1),
-      retry(1),
-      finished({ failuresBefore: 1 }),
-      retry(1),
-      retry(2),
-      retry(1, 'other'),
-    ).filter((line) => line['event'] === 'api.retried');
-    expect(told.map((line) => line['level'])).toEqual([
-      'warn',
-      'debug',
-      'debug',
-      'warn',
-      'debug',
-      'warn',
-    ]);
+    const again = finished({ failuresBefore: 1 });
+    const events = [retry(1), retry(2), failed(1), retry(1), again, retry(1), retry(2)];
+    const told = linesOf(...events, retry(1, 'other')).filter(
+      (line) => line['event'] === 'api.retried',
+    );
+    expect(told.map((line) => line['level']).join(' ')).toBe('warn debug debug warn debug warn');
   });
 
   it('is not logged when the retry is sent', () => {
@@ -219,24 +194,13 @@ describe('api.retried', () => {
 describe('status changes', () => {
   const transition = { name: 'n', from: 'RUNNING', to: 'FAILED', heldMs: 5 } as const;
 
-  it.each<[Kind, Line]>([
-    ['prompt', { event: 'prompt.transition', prompt_id: 'i', prompt_name: 'n' }],
-    ['dataset', { event: 'dataset.transition', dataset_id: 'i' }],
-  ])('log a transition of a %s', (kind, expected) => {
-    const event: MonitorEvent = {
-      type: 'record.transition',
-      project: 'p',
-      transition: { ...transition, id: 'i', kind, transitionId: 3 },
-    };
-    expect(linesOf(event)).toEqual([
-      {
-        level: 'info',
-        project: 'p',
-        from: 'RUNNING',
-        to: 'FAILED',
-        transition_id: 3,
-        ...expected,
-      },
+  it.each<[Kind, string]>([
+    ['prompt', 'prompt_id="i" prompt_name="n"'],
+    ['dataset', 'dataset_id="i"'],
+  ])('log a transition of a %s', (kind, names) => {
+    const moved = { ...transition, id: 'i', kind, transitionId: 3 };
+    expect(textsOf({ type: 'record.transition', project: 'p', transition: moved })).toEqual([
+      `info ${kind}.transition project="p" ${names} from="RUNNING" to="FAILED" transition_id=3`,
     ]);
   });
 
@@ -258,24 +222,24 @@ describe('status changes', () => {
       missing: 3,
       gone: true,
     };
-    const id = kind === 'prompt' ? { prompt_id: 'i', prompt_name: 'n' } : { dataset_id: 'i' };
-    expect(linesOf({ type: 'record.gone', project: 'p', kind, record })).toEqual([
-      { level, event: `${kind}.gone`, project: 'p', status, ...id },
+    const names = kind === 'prompt' ? 'prompt_id="i" prompt_name="n"' : 'dataset_id="i"';
+    expect(textsOf({ type: 'record.gone', project: 'p', kind, record })).toEqual([
+      `${level} ${kind}.gone project="p" ${names} status="${status}"`,
     ]);
   });
 
   it('log a baseline with the number of records by status', () => {
     const counts = { PENDING: 2, FAILED: 1 };
     const event: MonitorEvent = { type: 'listing.baseline', project: 'p', kind: 'prompt', counts };
-    expect(linesOf(event)).toEqual([
-      { level: 'info', event: 'project.baseline', project: 'p', kind: 'prompt', counts },
+    expect(textsOf(event)).toEqual([
+      'info project.baseline project="p" kind="prompt" counts={"PENDING":2,"FAILED":1}',
     ]);
   });
 });
 
 it('listing.paged is logged', () => {
-  expect(linesOf({ type: 'listing.paged', project: 'p', kind: 'dataset' })).toEqual([
-    { level: 'warn', event: 'listing.paged', project: 'p', kind: 'dataset' },
+  expect(textsOf({ type: 'listing.paged', project: 'p', kind: 'dataset' })).toEqual([
+    'warn listing.paged project="p" kind="dataset"',
   ]);
 });
 
@@ -290,16 +254,9 @@ describe('items.anomalous', () => {
       indexes: [0, 4],
       changed,
     };
-    const line = {
-      level: 'warn',
-      event: 'items.anomalous',
-      project: 'p',
-      kind: 'prompt',
-      reason: 'unknown_status',
-      count: 30,
-      indexes: [0, 4],
-    };
-    expect(linesOf(event)).toEqual(changed ? [line] : []);
+    const line =
+      'warn items.anomalous project="p" kind="prompt" reason="unknown_status" count=30 indexes=[0,4]';
+    expect(textsOf(event)).toEqual(changed ? [line] : []);
   });
 });
 
@@ -315,39 +272,24 @@ describe('prompt.failed', () => {
     reason: undefined,
     cause: '0123456789abcdef',
   };
-  const common = {
-    level: 'error',
-    event: 'prompt.failed',
-    project: 'p',
-    transition_id: 9,
-    prompt_id: 'i',
-    prompt_name: 'n',
-    cause: '0123456789abcdef',
-  };
+  const errorInfo = { error_id: 'E1', error_msg: null };
 
-  it('has the error_info', () => {
-    const errorInfo = { error_id: 'E1', error_msg: null };
-    expect(linesOf({ ...failure, errorInfo })).toEqual([{ ...common, error_info: errorInfo }]);
-  });
-
-  it('has error_msg_truncated beside an error_info whose message was cut', () => {
-    const errorInfo = { error_id: 'E1', error_msg: 'long' };
-    expect(linesOf({ ...failure, errorInfo, errorMsgTruncated: true })).toEqual([
-      { ...common, error_info: errorInfo, error_msg_truncated: true },
-    ]);
-  });
-
-  it('has error_info_unusual beside an error_info that is not as documented', () => {
-    const errorInfo = { error_id: null, error_msg: '{"code":7}' };
-    expect(linesOf({ ...failure, errorInfo, isUnusual: true })).toEqual([
-      { ...common, error_info: errorInfo, error_info_unusual: true },
-    ]);
-  });
-
-  it('has error_info null and a reason where there is none', () => {
-    expect(linesOf({ ...failure, promptName: undefined, reason: 'not_found' })).toEqual([
-      { ...common, prompt_name: undefined, error_info: null, reason: 'not_found' },
-    ]);
+  it.each<[Partial<typeof failure>, string]>([
+    [{ errorInfo }, 'error_info={"error_id":"E1","error_msg":null}'],
+    [
+      { errorInfo, errorMsgTruncated: true },
+      'error_info={"error_id":"E1","error_msg":null} error_msg_truncated=true',
+    ],
+    [
+      { errorInfo, isUnusual: true },
+      'error_info={"error_id":"E1","error_msg":null} error_info_unusual=true',
+    ],
+    [{ reason: 'not_found' }, 'error_info=null reason="not_found"'],
+  ])('has the error_info and what is special about it: %j', (fields, text) => {
+    const start = 'error prompt.failed project="p" prompt_id="i"';
+    const rest = `transition_id=9 ${text} cause="0123456789abcdef"`;
+    expect(textsOf({ ...failure, ...fields })).toEqual([`${start} prompt_name="n" ${rest}`]);
+    expect(textsOf({ ...failure, ...fields, promptName: undefined })).toEqual([`${start} ${rest}`]);
   });
 });
 
@@ -359,14 +301,8 @@ describe('store.commit_failed', () => {
   });
 
   it('has the reason and the error', () => {
-    expect(linesOf(commitFailed('full'))).toEqual([
-      {
-        level: 'error',
-        event: 'store.commit_failed',
-        reason: 'full',
-        consecutive_failures: 1,
-        err: { type: 'StoreError', message: 'cannot' },
-      },
+    expect(textsOf(commitFailed('full'))).toEqual([
+      'error store.commit_failed reason="full" consecutive_failures=1 err={"type":"StoreError","message":"cannot"}',
     ]);
   });
 
