@@ -23,14 +23,11 @@ describe('evalwatch on a Node version below 24', () => {
     `Object.defineProperty(process, 'versions', { value: { ...process.versions, node: '22.1.0' } })`,
   );
 
-  it.each([['--help'], ['--version'], ['run'], ['status'], ['nonsense']])(
-    'prints one line and exits 2 for %s',
-    async (command) => {
-      const { code, stdout, stderr } = await run(older, command);
-      expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-      expect(stderr).toMatch(oneLine);
-    },
-  );
+  it.each([['--help'], ['run']])('prints one line and exits 2 for %s', async (command) => {
+    const { code, stdout, stderr } = await run(older, command);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
+    expect(stderr).toMatch(oneLine);
+  });
 
   const systemNode = '/usr/bin/node';
   const systemVersion = existsSync(systemNode)

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
@@ -48,6 +48,27 @@ export async function errorOf(loading: Promise<Config>): Promise<ConfigError> {
   );
   if (error instanceof ConfigError) return error;
   throw error;
+}
+
+/** Reads cases: lines of each kind, with the kind before the line. Those of the last kind end a case. */
+export function readCases<Kind extends string>(
+  file: string,
+  kinds: readonly Kind[],
+): readonly Readonly<Record<Kind, readonly string[]>>[] {
+  const cases: Record<Kind, string[]>[] = [];
+  let before: Kind | undefined = kinds.at(-1);
+  for (const line of readFileSync(join(import.meta.dirname, file), 'utf8')
+    .trimEnd()
+    .split('\n')) {
+    const kind = kinds.find((each) => line.startsWith(`${each} `));
+    if (kind === undefined) throw new Error(`${file} has a line of no kind: ${line}`);
+    if (before === kinds.at(-1) && kind !== before) {
+      cases.push(Object.fromEntries(kinds.map((each) => [each, []])) as never);
+    }
+    cases.at(-1)?.[kind].push(line.slice(kind.length + 1));
+    before = kind;
+  }
+  return cases;
 }
 
 /** Formats faults as `line:column message`. */

@@ -6,7 +6,7 @@ import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../../src/config/config-error.ts';
 import { loadWebConfig } from '../../../src/config/web-file/web-file.ts';
 import { makeCertificate } from '../../support/certificates.ts';
-import { places, temporaryDirectory } from './loading.ts';
+import { places, readCases, temporaryDirectory } from './loading.ts';
 
 const directory = temporaryDirectory();
 const server = makeCertificate(directory, 'server');
@@ -105,146 +105,15 @@ basic_auth_users:
     });
   });
 
-  const hash =
-    'must be the bcrypt hash of a password with a cost from 4 to 15, as htpasswd -nB prints it';
-  const section = 'tls_server_config';
-  it.each<[string, string, readonly string[]]>([
-    [
-      'that is empty',
-      '# nothing\n',
-      [
-        `1:1 ${section} is missing, and so are basic_auth_users and headers: the file has no effect`,
-      ],
-    ],
-    ['that is a list', '- a\n', ['1:1 the file must be a mapping (key: value)']],
-    [
-      'with unknown keys',
-      'basic_auth_user: {}\ntls_server_config: { cert_fil: server.crt, key_file: server.key }\n',
-      [
-        '1:1 unknown key "basic_auth_user", did you mean "basic_auth_users"?',
-        `2:20 ${section}.cert_file is missing: it must be a path`,
-        '2:22 unknown key "cert_fil", did you mean "cert_file"?',
-      ],
-    ],
-    [
-      'with passwords instead of hashes',
-      `basic_auth_users:\n  alice: secret-password\n  bob: 12\n  a:b: ${HASH}\n  dear: ${HASH.replace('10', '16')}\n`,
-      [
-        `2:10 basic_auth_users.alice ${hash}`,
-        `3:8 basic_auth_users.bob ${hash}, not a number`,
-        '4:8 basic_auth_users."a:…" has a colon in its name: basic authentication does not allow one',
-        `5:9 basic_auth_users.dear ${hash}`,
-      ],
-    ],
-    [
-      'with what Go has and Node has not',
-      `${tls('min_version: TLS10', 'cipher_suites: [TLS_RSA_WITH_RC4_128_SHA]', 'curve_preferences: [CurveP224]')}\nhttp_server_config:\n  http2: true\n`,
-      [
-        `4:16 ${section}.min_version must be TLS12 or TLS13 (older versions are not offered), not "TLS10", did you mean "TLS12"?`,
-        `5:19 ${section}.cipher_suites[0] must be a cipher suite as Go's crypto/tls names it, not "TLS_RSA_WITH_RC4_128_SHA", did you mean "TLS_RSA_WITH_AES_128_CBC_SHA"?`,
-        `6:23 ${section}.curve_preferences[0] must be one of CurveP256, CurveP384, CurveP521, X25519, X25519MLKEM768, not "CurveP224", did you mean "CurveP256"?`,
-        '8:10 http_server_config.http2 must be false or left out: evalwatch speaks HTTP/1.1 only',
-      ],
-    ],
-    [
-      'with what evalwatch does not do',
-      `${tls('cert: x', 'key: x', 'client_ca: x', 'client_allowed_sans: [x]')}\nrate_limit: { burst: 1 }\n`,
-      [
-        `4:9 ${section}.cert is not supported: use cert_file`,
-        `5:8 ${section}.key is not supported: use key_file`,
-        `6:14 ${section}.client_ca is not supported: use client_ca_file`,
-        `7:24 ${section}.client_allowed_sans is not supported: evalwatch accepts every certificate that client_ca_file verifies`,
-        '8:13 rate_limit is not supported: evalwatch limits its answers by itself',
-      ],
-    ],
-    [
-      'with headers that are none',
-      'http_server_config:\n  headers:\n    X-Frame-Options: never\n    X-XSS-Protection: "1\\n2"\n    Server: me\n',
-      [
-        '3:22 http_server_config.headers.X-Frame-Options must be deny or sameorigin, not "never"',
-        '4:23 http_server_config.headers.X-XSS-Protection must be one line of plain ASCII',
-        '5:5 unknown key "Server"',
-      ],
-    ],
-    [
-      'that verifies clients by nobody',
-      tls('client_auth_type: VerifyClientCertIfGiven'),
-      [
-        `4:21 ${section}.client_auth_type VerifyClientCertIfGiven needs client_ca_file: the CA certificates that verify clients`,
-      ],
-    ],
-    [
-      'that asks no client for a certificate',
-      tls('client_ca_file: other.crt'),
-      [
-        `4:19 ${section}.client_ca_file has no effect while client_auth_type is NoClientCert: set it to RequireAndVerifyClientCert`,
-      ],
-    ],
-    [
-      'with a misspelt client_auth_type',
-      tls('client_auth_type: RequireAndVerify'),
-      [
-        `4:21 ${section}.client_auth_type must be one of NoClientCert, RequestClientCert, RequireAnyClientCert, VerifyClientCertIfGiven, RequireAndVerifyClientCert, not "RequireAndVerify", did you mean "RequireAndVerifyClientCert"?`,
-      ],
-    ],
-    [
-      'with versions the wrong way round',
-      tls('min_version: TLS13', 'max_version: TLS12'),
-      [`5:16 ${section}.max_version must not be below min_version: TLS12 is older than TLS13`],
-    ],
-    [
-      'with files that are not there, or something else',
-      'tls_server_config:\n  cert_file: text\n  key_file: nowhere\n  client_ca_file: .\n  client_auth_type: RequireAndVerifyClientCert\n',
-      [
-        `2:14 ${section}.cert_file "HERE/text" is not a PEM file: no certificate found`,
-        `3:13 ${section}.key_file "HERE/nowhere" cannot be read: there is no such file`,
-        `4:19 ${section}.client_ca_file "HERE" cannot be read: this is a directory, not a file`,
-      ],
-    ],
-    [
-      'with a damaged certificate and a key that needs a passphrase',
-      'tls_server_config: { cert_file: damaged.crt, key_file: locked.key }\n',
-      [
-        `1:33 ${section}.cert_file "HERE/damaged.crt" has a damaged certificate (1 of 1)`,
-        `1:56 ${section}.key_file "HERE/locked.key" has an encrypted private key: store it without a passphrase`,
-      ],
-    ],
-    [
-      'with a file that is no key',
-      'tls_server_config: { cert_file: server.crt, key_file: text }\n',
-      [`1:55 ${section}.key_file "HERE/text" is not a PEM file: no usable private key found`],
-    ],
-    [
-      'with a user whose hash is part of the key',
-      `basic_auth_users: { "alice:${HASH}": "" }\n`,
-      [
-        `1:91 basic_auth_users."alice:…" ${hash}`,
-        '1:91 basic_auth_users."alice:…" has a colon in its name: basic authentication does not allow one',
-      ],
-    ],
-    [
-      'with the key of another certificate',
-      'tls_server_config: { cert_file: server.crt, key_file: other.key }\n',
-      [`1:55 ${section}.key_file is not the private key of cert_file`],
-    ],
-    [
-      'with a key that OpenSSL finds too short',
-      'tls_server_config: { cert_file: short.crt, key_file: short.key }\n',
-      [`1:20 ${section} is rejected by OpenSSL (ERR_SSL_EE_KEY_TOO_SMALL)`],
-    ],
-    [
-      'with a key in the place of its path',
-      'tls_server_config: { cert_file: server.crt, key_file: "-----BEGIN PRIVATE KEY-----" }\n',
-      [`1:55 ${section}.key_file must be the path of a file, not the content of the file`],
-    ],
-    [
-      'without a key',
-      'tls_server_config: { cert_file: server.crt }\n',
-      [`1:20 ${section}.key_file is missing: it must be a path`],
-    ],
-  ])('%s is rejected with the position of each error', async (_, text, expected) => {
-    expect(await faultsOf(text)).toEqual(expected);
-  });
+  const cases = readCases('bad-web-files.txt', ['tls', 'file', 'fault']);
+
+  it.each(cases.map((each) => [each.fault.join('\n'), each] as const))(
+    'is rejected with the position of each error: %s',
+    async (expected, { tls: options, file }) => {
+      const text = [...(options.length > 0 ? [tls(...options)] : []), ...file].join('\n');
+      expect((await faultsOf(text)).join('\n')).toBe(expected);
+    },
+  );
 
   it('is valid as shipped in config/web.example.yaml', async () => {
     const file = join(import.meta.dirname, '../../../config/web.example.yaml');
