@@ -128,6 +128,7 @@ describe('status --watch', () => {
 describe('colour', () => {
   it.each([
     [{ TERM: 'xterm', NO_COLOR: undefined }, true],
+    [{ TERM: 'xterm', NO_COLOR: '' }, true],
     [{ TERM: 'xterm', NO_COLOR: '1' }, false],
     [{ TERM: 'dumb', NO_COLOR: undefined }, false],
   ])('depends on TERM and NO_COLOR on a terminal: %o', async ({ TERM, NO_COLOR }, colored) => {

@@ -1,13 +1,7 @@
 import { symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, describe, expect, it } from 'vitest';
-import {
-  allowsColor,
-  configFile,
-  environment,
-  readVariable,
-  resolveFromUser,
-} from '../../../src/config/environment.ts';
+import { configFile, resolveFromUser } from '../../../src/config/environment.ts';
 import { temporaryDirectory } from './loading.ts';
 
 const root = join(import.meta.dirname, '../../..');
@@ -62,28 +56,5 @@ describe('a relative path', () => {
   it('is resolved from the working directory if the process has left the package directory', () => {
     process.chdir(directory);
     expect(resolveFromUser('x', npm)).toBe(join(process.cwd(), 'x'));
-  });
-});
-
-describe('an environment variable', () => {
-  it('is unset if only the prototype of the environment has its name', () => {
-    expect(readVariable(environment(), 'constructor')).toBeUndefined();
-    expect(readVariable(environment(), '__proto__')).toBeUndefined();
-  });
-
-  it('is read by its name', () => {
-    expect(readVariable(environment(), 'PATH')).toBe(process.env['PATH']);
-  });
-});
-
-describe('colour', () => {
-  it.each([
-    [{}, { isTTY: true }, true],
-    [{ NO_COLOR: '' }, { isTTY: true }, true],
-    [{ NO_COLOR: '1' }, { isTTY: true }, false],
-    [{ TERM: 'dumb' }, { isTTY: true }, false],
-    [{}, {}, false],
-  ])('is allowed in the environment %j on the stream %j: %s', (env, stream, allowed) => {
-    expect(allowsColor(env, stream)).toBe(allowed);
   });
 });

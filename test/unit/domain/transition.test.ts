@@ -60,139 +60,90 @@ describe('a record that was seen before', () => {
 
     expect(changes).toEqual({ baseline: false, records: [], transitions: [], gone: [] });
   });
-
-  it.each([
-    ['raw status', { statusRaw: 'QUEUED' }],
-    ['name', { name: 'old' }],
-    ['timestamp', { timestamp: '2025-11-21T10:00:00Z' }],
-  ])('keeps its time when only its %s changes', (_, old) => {
-    const now = { status: 'UNKNOWN', statusRaw: 'PAUSED' } as const;
-
-    const changes = detectChanges(known({ ...now, ...old }), listing({ a: 'UNKNOWN' }), options);
-
-    expect(changes.transitions).toEqual([]);
-    expect(changes.records).toEqual([record(now)]);
-  });
-
-  it('has wasMissing in its transition if it was missing or gone before', () => {
-    const missing = detectChanges(known({ missing: 2 }), listing({ a: 'RUNNING' }), options);
-    const gone = detectChanges(
-      known({ missing: 3, gone: true }),
-      listing({ a: 'RUNNING' }),
-      options,
-    );
-
-    expect(missing.transitions).toMatchObject([{ wasMissing: true }]);
-    expect(gone.transitions).toMatchObject([{ wasMissing: true }]);
-  });
-
-  it('has a held time of 0 if the clock was set back', () => {
-    const changes = detectChanges(known({ since: 9000 }), listing({ a: 'RUNNING' }), options);
-
-    expect(changes.transitions).toMatchObject([{ heldMs: 0 }]);
-  });
 });
 
-describe('a first listing', () => {
-  it('is the baseline: statuses without transitions', () => {
-    const nothing = { baselined: false, records: new Map() };
+/** Formats transitions, changed records and records that are gone. */
+function told({ baseline, transitions, records, gone }: ReturnType<typeof detectChanges>): string {
+  const texts = [
+    ...transitions.map(({ id, from, to, heldMs, wasMissing }) => {
+      return `${id} ${from}>${to} ${heldMs}${wasMissing === true ? ' wasMissing' : ''}`;
+    }),
+    ...records.map(({ id, status, since, missing, gone: isGone }) => {
+      return `${id} ${status} since ${since} missing ${missing}${isGone ? ' gone' : ''}`;
+    }),
+    ...gone.map(({ id }) => `${id} is gone`),
+  ];
+  return `${baseline ? 'baseline: ' : ''}${texts.join(', ') || 'nothing'}`;
+}
 
-    const changes = detectChanges(nothing, listing({ a: 'FAILED', b: 'RUNNING' }), options);
+const GONE = { missing: 3, gone: true };
+const paused = { status: 'UNKNOWN', statusRaw: 'PAUSED' } as const;
+const first = { baselined: false, records: new Map<string, KnownRecord>() };
 
-    expect(changes.baseline).toBe(true);
-    expect(changes.transitions).toEqual([]);
-    expect(changes.records).toMatchObject([
-      { id: 'a', status: 'FAILED', since: 5000 },
-      { id: 'b', status: 'RUNNING', since: 5000 },
-    ]);
-  });
-
-  it('is a baseline also when it is empty', () => {
-    const nothing = { baselined: false, records: new Map() };
-
-    expect(detectChanges(nothing, listing({}), options).baseline).toBe(true);
-  });
+it.each<readonly [KnownListing, Listing, string]>([
+  // The raw status, the name or the timestamp alone changes no time.
+  [
+    known({ ...paused, statusRaw: 'X' }),
+    listing({ a: 'UNKNOWN' }),
+    'a UNKNOWN since 1000 missing 0',
+  ],
+  [known({ ...paused, name: 'old' }), listing({ a: 'UNKNOWN' }), 'a UNKNOWN since 1000 missing 0'],
+  [
+    known({ ...paused, timestamp: '1' }),
+    listing({ a: 'UNKNOWN' }),
+    'a UNKNOWN since 1000 missing 0',
+  ],
+  // The clock was set back.
+  [
+    known({ since: 9000 }),
+    listing({ a: 'RUNNING' }),
+    'a PENDING>RUNNING 0, a RUNNING since 5000 missing 0',
+  ],
+  // The first listing is the baseline, also when it is empty.
+  [first, listing({ a: 'FAILED' }), 'baseline: a FAILED since 5000 missing 0'],
+  [first, listing({}), 'baseline: nothing'],
+  // A record is missing, then gone, once.
+  [known({}), listing({}), 'a PENDING since 1000 missing 1'],
+  [known({ missing: 1 }), listing({}), 'a PENDING since 1000 missing 2'],
+  [known({ missing: 2 }), listing({}), 'a PENDING since 1000 missing 3 gone, a is gone'],
+  [known(GONE), listing({}), 'nothing'],
+  // It is not missing from a listing with an item that has no usable id, or its id without a status.
+  [known({ missing: 2 }), listing({}, { complete: false }), 'nothing'],
+  [known({}), listing({}, { idsWithoutStatus: new Set(['a']) }), 'nothing'],
+  [
+    known({ missing: 2 }),
+    listing({}, { idsWithoutStatus: new Set(['a']) }),
+    'a PENDING since 1000 missing 0',
+  ],
+  [known(), listing({}, { idsWithoutStatus: new Set(['b']) }), 'nothing'],
+  // It comes back.
+  [known({ missing: 2 }), listing({ a: 'PENDING' }), 'a PENDING since 1000 missing 0'],
+  [
+    known({ missing: 2 }),
+    listing({ a: 'RUNNING' }),
+    'a PENDING>RUNNING 4000 wasMissing, a RUNNING since 5000 missing 0',
+  ],
+  [
+    known(GONE),
+    listing({ a: 'RUNNING' }),
+    'a PENDING>RUNNING 4000 wasMissing, a RUNNING since 5000 missing 0',
+  ],
+  [known(GONE), listing({ a: 'PENDING' }), 'a PENDING since 1000 missing 0'],
+  // It is new.
+  ...PROMPT_STATUSES.map((status): readonly [KnownListing, Listing, string] => {
+    const texts = `b NEW>${status} undefined, b ${status} since 5000 missing 0`;
+    return [known(), listing({ b: status }), texts];
+  }),
+])('from %o a listing of %o makes: %s', (before, shown, expected) => {
+  const changes = detectChanges(before, shown, options);
+  expect(told(changes)).toBe(expected);
+  const observed = changes.records.filter(({ id }) => shown.records.has(id));
+  expect(observed).toMatchObject(observed.map(({ id }) => shown.records.get(id)));
 });
 
-describe('a record first seen after the baseline', () => {
-  it.each(PROMPT_STATUSES)('comes from NEW as %s', (status) => {
-    const changes = detectChanges(known(), listing({ b: status }), options);
-
-    expect(changes.transitions).toMatchObject([{ id: 'b', from: 'NEW', to: status }]);
-    expect(changes.transitions[0]?.heldMs).toBeUndefined();
-  });
-});
-
-describe('a record that a listing lacks', () => {
-  it('is missing, then gone after missing_after complete listings in a row', () => {
-    const seen = [0, 1, 2].map((missing) =>
-      detectChanges(known({ missing }), listing({}), options),
-    );
-
-    expect(seen.map((changes) => changes.records[0]?.missing)).toEqual([1, 2, 3]);
-    expect(seen.map((changes) => changes.gone.length)).toEqual([0, 0, 1]);
-    expect(seen.flatMap((changes) => changes.transitions)).toEqual([]);
-  });
-
-  it('is gone at once where missing_after is 1', () => {
-    expect(detectChanges(known({}), listing({}), { at: 1, missingAfter: 1 }).gone).toHaveLength(1);
-  });
-
-  it('is not missing from a listing with an item that has no usable id', () => {
-    const changes = detectChanges(known({ missing: 2 }), listing({}, { complete: false }), options);
-
-    expect(changes.records).toEqual([]);
-  });
-
-  it('is counted gone only once', () => {
-    const changes = detectChanges(known({ missing: 3, gone: true }), listing({}), options);
-
-    expect(changes).toMatchObject({ records: [], gone: [] });
-  });
-
-  it('is counted from 0 again once it is listed in between', () => {
-    const changes = detectChanges(known({ missing: 2 }), listing({ a: 'PENDING' }), options);
-
-    expect(changes.records).toMatchObject([{ missing: 0, since: 1000 }]);
-    expect(changes.transitions).toEqual([]);
-  });
-});
-
-describe('an invalid item with a good id', () => {
-  it('counts as present: its record keeps its status and is not missing', () => {
-    const present = listing({}, { idsWithoutStatus: new Set(['a']) });
-
-    expect(detectChanges(known({ missing: 0 }), present, options).records).toEqual([]);
-    expect(detectChanges(known({ missing: 2 }), present, options).records).toMatchObject([
-      { status: 'PENDING', missing: 0, since: 1000 },
-    ]);
-  });
-
-  it('creates no record for an unknown id', () => {
-    const present = listing({}, { idsWithoutStatus: new Set(['b']) });
-
-    expect(detectChanges(known(), present, options).records).toEqual([]);
-  });
-});
-
-describe('a record that was gone and comes back', () => {
-  it('moves from its last status to a different one', () => {
-    const before = known({ status: 'RUNNING', missing: 3, gone: true });
-
-    const changes = detectChanges(before, listing({ a: 'FAILED' }), options);
-
-    expect(changes.transitions).toMatchObject([{ from: 'RUNNING', to: 'FAILED' }]);
-    expect(changes.records).toMatchObject([{ gone: false, missing: 0, since: 5000 }]);
-  });
-
-  it('makes no transition if its status is the same', () => {
-    const before = known({ status: 'FAILED', missing: 3, gone: true });
-
-    const changes = detectChanges(before, listing({ a: 'FAILED' }), options);
-
-    expect(changes.transitions).toEqual([]);
-    expect(changes.records).toMatchObject([{ gone: false, since: 1000 }]);
-  });
+it('a record is gone at once where missing_after is 1', () => {
+  const changes = detectChanges(known({}), listing({}), { at: 1, missingAfter: 1 });
+  expect(told(changes)).toBe('a PENDING since 1000 missing 1 gone, a is gone');
 });
 
 describe('a listing that is the same as the last one', () => {

@@ -8,7 +8,7 @@ import { afterPoll } from '../../../src/monitor/poll-health.ts';
 import type { PollHealth, StoreSnapshot } from '../../../src/monitor/ports/store.ts';
 import type { MetricsOptions } from '../../../src/metrics/metrics.ts';
 import { parseExposition } from './parse-exposition.ts';
-import { NEVER_POLLED, START, setUp, snapshotOf, stored } from './setup.ts';
+import { NEVER_POLLED, START, setUp, snapshotOf, stored, storeOf } from './setup.ts';
 
 /** What the events below change, without evalwatch_. */
 const COUNTED = `
@@ -131,10 +131,7 @@ describe('the first scrape', () => {
 it('a scrape of 10 projects does not yield to the event loop between projects', async () => {
   const ids = Array.from({ length: 10 }, (_, n) => `project-${n}`);
   const { metrics, configure } = setUp({
-    store: {
-      snapshot: async () => snapshotOf(ids.map((id) => stored(id))),
-      size: async () => ({ database: 1, wal: 1 }),
-    },
+    store: storeOf(ids.map((id) => stored(id))),
   });
   configure(...ids);
   let turns = 0;
@@ -160,10 +157,7 @@ describe('a project', () => {
 
   it('has no series after its removal, even if late events arrive', async () => {
     const { metrics, configure, scrape } = setUp({
-      store: {
-        snapshot: async () => snapshotOf([stored('gone'), stored('stays')]),
-        size: async () => ({ database: 1, wal: 1 }),
-      },
+      store: storeOf([stored('gone'), stored('stays')]),
       schedule: () => ({ nextPollAt: 1, maxIntervalSeconds: 1 }),
     });
     configure('gone', 'stays');
@@ -416,11 +410,7 @@ describe('a store that cannot be read', () => {
 
 it('a scrape renders each project the same, alone or among 120', async () => {
   const ids = Array.from({ length: 120 }, (_, n) => `p${n}`);
-  const store = {
-    snapshot: async () =>
-      snapshotOf(ids.map((id, n) => stored(id, { configuredAt: START + n * 1000 }))),
-    size: async () => ({ database: 1, wal: 1 }),
-  };
+  const store = storeOf(ids.map((id, n) => stored(id, { configuredAt: START + n * 1000 })));
   const schedule = (project: string) => {
     const n = ids.indexOf(project);
     return { nextPollAt: START + n, maxIntervalSeconds: n };

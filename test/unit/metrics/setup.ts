@@ -45,6 +45,14 @@ export function snapshotOf(
   return { projects, backlog };
 }
 
+/** Returns a store of these projects. */
+export function storeOf(projects: readonly ProjectSnapshot[]): MetricsOptions['store'] {
+  return {
+    snapshot: async () => snapshotOf(projects),
+    size: async () => ({ database: 1, wal: 1 }),
+  };
+}
+
 /** Creates metrics, by default over an empty store. They observe the events that they emit. */
 export function setUp(options: Partial<MetricsOptions> = {}) {
   const emitted: MonitorEvent[] = [];
