@@ -193,6 +193,34 @@ describe('check of a valid configuration', () => {
     );
   });
 
+  it.each(['https://example.com/v2/evaluation', 'https://example.com/env2'])(
+    'does not warn about the base_url %s',
+    async (base_url) => {
+      expect(await findings([{ id: 'a' }], { service: { base_url } })).toBe('');
+    },
+  );
+
+  it('names the limits of a project that are shorter than the time between two polls', async () => {
+    const fast = { schedule: '*/30 * * * * *', expect: { max_running: '30s' } };
+    const projects = [
+      { id: 'daily', schedule: '0 9 * * *', expect: { max_running: '5m' } },
+      { id: 'patient', schedule: '0 9 * * *', expect: { max_pending: 'off', max_running: '24h' } },
+      { id: 'fast', ...fast },
+      { id: 'hourly', schedule: '0 * * * *' },
+    ];
+    const warning = (status: string, option: string, limit: string) =>
+      `warning: the limit for ${status} is shorter than the time between two polls: "daily" (${limit}, polled every 1d); prompts will seem stuck: set expect.${option} of the project to more, or to off\n`;
+    expect(await findings(projects)).toBe(
+      warning('PENDING', 'max_pending', '1h') + warning('RUNNING', 'max_running', '5m'),
+    );
+    const many = Array.from({ length: 5 }, (_, n) => {
+      return { id: `p${n}`, schedule: '0 */2 * * *', expect: { max_running: 'off' } };
+    });
+    expect(await findings(many)).toMatch(
+      /^[^\n]*"p2" \(1h, polled every 2h\) and 2 more;[^\n]*\n$/,
+    );
+  });
+
   it('reports once a missing key that several projects use', async () => {
     const stderr = await findings([{ id: 'a' }, { id: 'b' }, { id: 'c' }], {
       service: { api_key_file: 'missing' },
