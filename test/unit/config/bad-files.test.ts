@@ -4,7 +4,7 @@ import { errorOf, loadText, minimal, places, readCases, temporaryDirectory } fro
 
 const directory = temporaryDirectory();
 /**
- * What a minimal file has more in its service, in its project or at the top, which base_url it has, or what
+ * What a minimal file has more in its service, in its project or at the top, the base_urls that it may have, or what
  * follows a good service; or the whole file.
  */
 const CASES = readCases('bad-files.txt', [
@@ -17,36 +17,31 @@ const CASES = readCases('bad-files.txt', [
   'fault',
 ]);
 
-function write({
-  service,
-  project,
-  top,
-  base_url: [url],
-  rest,
-  file,
-}: (typeof CASES)[number]): string {
-  if (file.length > 0) return `${file.join('\n')}\n`;
-  const text = minimal({
-    service: service.join('\n'),
-    project: project.join('\n'),
-    top: top.join('\n'),
-  });
-  if (url !== undefined) return text.replace('https://evaluation.example.com', url);
-  return rest.length > 0 ? text.replace(/projects:[^]*/, `${rest.join('\n')}\n`) : text;
+function textsOf(each: (typeof CASES)[number]): readonly string[] {
+  if (each.file.length > 0) return [`${each.file.join('\n')}\n`];
+  const [service, project, top] = [each.service, each.project, each.top].map((lines) =>
+    lines.join('\n'),
+  );
+  const text = minimal({ service, project, top });
+  if (each.rest.length > 0)
+    return [text.replace(/projects:[^]*/, () => `${each.rest.join('\n')}\n`)];
+  if (each.base_url.length === 0) return [text];
+  return each.base_url.map((url) => text.replace('https://evaluation.example.com', () => url));
 }
 
 it.each(CASES.map((each) => [each.fault.join('\n'), each] as const))(
   'a bad configuration file is rejected with every error: %s',
   async (expected, each) => {
-    const error = await errorOf(loadText(directory, write(each)));
-    const file = join(directory, 'evalwatch.yaml');
-    expect(places(error.faults).join('\n').replaceAll(directory, '$DIRECTORY')).toBe(expected);
-    expect(error.faults.every((fault) => fault.file === file)).toBe(true);
-    expect(error.message).toBe(
-      places(error.faults)
-        .map((fault) => `${file}:${fault.replace(' ', ': ')}`)
-        .join('\n'),
-    );
-    expect(error.message).not.toContain('5ecret');
+    for (const text of textsOf(each)) {
+      const error = await errorOf(loadText(directory, text));
+      const file = join(directory, 'evalwatch.yaml');
+      const faults = places(error.faults);
+      expect(faults.join('\n').replaceAll(directory, '$DIRECTORY')).toBe(expected);
+      expect(error.faults.every((fault) => fault.file === file)).toBe(true);
+      expect(error.message.split('\n')).toEqual(
+        faults.map((fault) => `${file}:${fault.replace(' ', ': ')}`),
+      );
+      expect(error.message).not.toContain('5ecret');
+    }
   },
 );

@@ -214,6 +214,52 @@ ${projects.join('\n')}
   });
 });
 
+it.each([
+  ['service', 'timeout: 500ms', 'service.timeoutMs', 500],
+  ['service', 'timeout: 1m30ms', 'service.timeoutMs', 60_030],
+  ['top', 'jitter: 5m', 'jitterMs', 300_000],
+  ['top', 'store: { retention: 1h }', 'store.retentionMs', 3_600_000],
+  ['top', 'store: { retention: 90m }', 'store.retentionMs', 5_400_000],
+  ['top', 'store: { retention: 1d2h3m4s5ms }', 'store.retentionMs', 93_784_005],
+  ['service', 'max_response_size: 1024B', 'service.maxResponseBytes', 1024],
+  ['service', 'max_response_size: 64MiB', 'service.maxResponseBytes', 67_108_864],
+  ['base_url', 'https://e.example/', 'service.baseUrl', 'https://e.example'],
+  ['base_url', 'https://e.example/api//', 'service.baseUrl', 'https://e.example/api'],
+  ['base_url', 'HTTPS://E.example:443/API', 'service.baseUrl', 'https://e.example/API'],
+  ['base_url', 'https://e.example/a@b', 'service.baseUrl', 'https://e.example/a@b'],
+  ['base_url', 'http://LOCALHOST:8080/api', 'service.baseUrl', 'http://localhost:8080/api'],
+  ['base_url', 'http://127.255.255.254', 'service.baseUrl', 'http://127.255.255.254'],
+  ['base_url', 'http://127.1', 'service.baseUrl', 'http://127.0.0.1'],
+  ['base_url', 'http://[0:0::1]', 'service.baseUrl', 'http://[::1]'],
+  ['service', 'proxy_url: https://p.example/', 'service.proxyUrl', 'https://p.example/'],
+  ['service', 'proxy_url: http://me:a%40b@p:1', 'service.proxyUrl', 'http://me:a%40b@p:1/'],
+  ['top', 'web: { listen: "0.0.0.0:0" }', 'web', { host: '0.0.0.0', port: 0 }],
+  ['top', 'web: { listen: "[::1]:10570" }', 'web', { host: '::1', port: 10_570 }],
+  ['top', 'web: { listen: "[::]:65535" }', 'web', { host: '::', port: 65_535 }],
+  ['top', 'web: { listen: "localhost:80" }', 'web', { host: 'localhost', port: 80 }],
+  ['top', 'web: { listen: "m_1.example.com:80" }', 'web', { host: 'm_1.example.com', port: 80 }],
+  ['project', 'timezone: europe/berlin', 'projects.0.timezone', 'Europe/Berlin'],
+  [
+    'project',
+    'timezone: America/Argentina/Buenos_Aires',
+    'projects.0.timezone',
+    'America/Argentina/Buenos_Aires',
+  ],
+])('in %s, %s is loaded as %s %j', async (place, text, path, value) => {
+  const file =
+    place === 'base_url'
+      ? minimal().replace('https://evaluation.example.com', text)
+      : minimal({ [place]: text });
+  const loaded = path
+    .split('.')
+    .reduce<unknown>(
+      (part, key) => (part as Record<string, unknown>)[key],
+      await loadText(directory, file),
+    );
+  if (typeof value === 'object') expect(loaded).toMatchObject(value);
+  else expect(loaded).toBe(value);
+});
+
 describe('the permitted range', () => {
   const at = (section: 'service' | 'top', text: string) => minimal({ [section]: text });
 
