@@ -13,26 +13,6 @@ function setUp(maxWaiting = 100, maxWaitingPerKey = 100) {
 }
 
 describe('waiting lines', () => {
-  it('are served in turn, each from its oldest item', () => {
-    const { add, takeAll } = setUp();
-    for (const item of ['a1', 'a2', 'a3', 'b1', 'c1', 'c2']) add(item);
-    expect(takeAll()).toBe('a1 b1 c1 a2 c2 a3');
-  });
-
-  it('serve a key that returns after the keys that are already waiting', () => {
-    const { lines, add, takeAll } = setUp();
-    for (const item of ['a1', 'b1', 'b2']) add(item);
-    expect(lines.take()).toBe('a1');
-    add('a2');
-    expect(takeAll()).toBe('b1 a2 b2');
-  });
-
-  it('reject an item if the line of its key is full', () => {
-    const { add, takeAll } = setUp(100, 2);
-    expect(['a1', 'a2', 'a3', 'b1'].map(add)).toEqual([undefined, undefined, 'a3', undefined]);
-    expect(takeAll()).toBe('a1 b1 a2');
-  });
-
   it('drop the newest item of the longest line for a key with fewer items when all are full', () => {
     const { add, takeAll } = setUp(4);
     expect(['a1', 'a2', 'a3', 'b1'].map(add)).toEqual(Array.from({ length: 4 }));
