@@ -256,8 +256,7 @@ it.each([
       (part, key) => (part as Record<string, unknown>)[key],
       await loadText(directory, file),
     );
-  if (typeof value === 'object') expect(loaded).toMatchObject(value);
-  else expect(loaded).toBe(value);
+  expect([loaded]).toMatchObject([value]);
 });
 
 describe('the permitted range', () => {
