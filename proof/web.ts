@@ -149,8 +149,6 @@ export const web: Row = {
     return [
       ['requests sent, answered', `${sent}, ${answered}`],
       ...[...figures].map(([name, count]) => [name, String(count)] as const),
-      ['answers other than the model', '0'],
-      ['protected bytes without credentials', '0'],
     ];
   },
 };

@@ -227,7 +227,6 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
   if (faults.length > 0) throw new Error(faults.slice(0, 30).join('\n'));
   return [
     ['kinds of hostility, polls that met them', `${kinds.length}, ${polls}`],
-    ['false transitions, missing prompts, requests elsewhere, forged lines, keys told', '0'],
     ['polls of healthy projects', `${lateness.length}, at most ${Math.ceil(latest)} ms late`],
     ['answers without an end, open after their deadline', `${Math.ceil(overdueMs)} ms at most`],
     ['event loop held up', `${Math.round(blockMs)} ms of CPU time at most`],

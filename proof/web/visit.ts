@@ -35,6 +35,7 @@ export async function visit(
     text,
     requests.map(({ method }) => method),
   );
+  const judged: (readonly [Expected, Answer])[] = [];
   for (const [index, answer] of answers.entries()) {
     const [request, is] = [requests[index], expected[index]];
     if (request === undefined || is === undefined) throw new Error('more answers than requests');
@@ -45,6 +46,7 @@ export async function visit(
         `an answer after the end of its connection: ${JSON.stringify(request.bytes)}`,
       );
     }
+    judged.push([is, answer]);
   }
   if (rest.includes(PROTECTED) && expected[answers.length]?.shows === undefined) {
     throw new Error(`a broken answer shows what is protected: ${JSON.stringify(rest)}`);
@@ -58,10 +60,7 @@ export async function visit(
       `${answers.length} answers to ${JSON.stringify(requests.map(({ bytes }) => bytes))}`,
     );
   }
-  return answers.map(
-    (answer, index) =>
-      [expected[index] ?? expect(requests[0] as Made, 'open', []), answer] as const,
-  );
+  return judged;
 }
 
 function faultOf(
