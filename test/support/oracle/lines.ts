@@ -18,7 +18,7 @@ export function checkLines(observation: Observation): readonly string[] {
   const differences: string[] = [];
   for (const run of runs) {
     const errors = run.lines.filter(({ level }) => level === 'error');
-    const unexpected = errors.filter((line) => !isExpected(line, run, observation));
+    const unexpected = errors.filter((line) => !isExpected(line, observation));
     differences.push(...unexpected.map((line) => `an error: ${JSON.stringify(line)}`));
   }
   for (const line of runs.flatMap((run) => run.lines)) {
@@ -50,9 +50,9 @@ const POLL_MS = 10_000;
 /** Errors that the service and the configuration cause on purpose. */
 const EXPECTED_ERRORS = new Set(['poll.failed', 'prompt.failed', 'config.reload_failed']);
 
-function isExpected({ event, time }: LogLine, run: Run, observation: Observation): boolean {
+function isExpected({ event, time }: LogLine, observation: Observation): boolean {
   const isOfStore = event === 'store.commit_failed' || event === 'worker.lease_lost';
-  if (isOfStore) return run.stopped === true || isInTrouble(observation, Date.parse(time));
+  if (isOfStore) return isInTrouble(observation, Date.parse(time));
   return event !== undefined && EXPECTED_ERRORS.has(event);
 }
 
@@ -63,7 +63,7 @@ function isExpected({ event, time }: LogLine, run: Run, observation: Observation
 function mayBeUntold({ project, time }: TransitionRow, observation: Observation): boolean {
   const at = Date.parse(time);
   const killed = runsAt(observation.runs, at).filter(
-    ({ killed: isKilled, endedAt = at }) => isKilled && endedAt - at <= POLL_MS,
+    ({ killed: isKilled, endedAt }) => isKilled && endedAt - at <= POLL_MS,
   );
   return killed.some((run) => isInTrouble(observation, at) || !toldOfPollSince(run, project, at));
 }
@@ -140,21 +140,16 @@ function checkFailure(
     if (!isAbout(line, move)) differences.push(wrong('line of another failure', line));
     if (!isPlausible(line, move, observation)) differences.push(wrong('not what was served', line));
   }
-  // A line is repeated, once per run, only after a kill between it and its settlement, after a SIGSTOP, or when workers lose
-  // their database.
-  const wasStopped = told.some(
-    ({ run, line }) =>
-      run.stopped === true ||
-      (run.endedAt !== undefined && isInTrouble(observation, Date.parse(line.time))),
-  );
-  const repeatable = wasStopped ? [] : told.slice(0, -1).filter(({ run }) => !run.killed);
+  // A line is repeated, once per run, only after a kill between it and its settlement, or while the store could not be written.
+  const wasInTrouble = told.some(({ line }) => isInTrouble(observation, Date.parse(line.time)));
+  const repeatable = wasInTrouble ? [] : told.slice(0, -1).filter(({ run }) => !run.killed);
   const perRun = Map.groupBy(told, ({ run }) => run);
   if (repeatable.length > 0 || perRun.values().some((group) => group.length > 1)) {
     differences.push(wrong(`${told.length} lines of`, move));
   }
   const last = told.at(-1);
   if (row.settled && last === undefined) differences.push(wrong('no line of', row));
-  const settling = wasStopped ? told : told.slice(-1);
+  const settling = wasInTrouble ? told : told.slice(-1);
   if (row.settled && settling.length > 0 && !settling.some(({ line }) => isSettledAs(row, line))) {
     differences.push(wrong('settled otherwise than told', [row, last?.line]));
   }

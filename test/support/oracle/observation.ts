@@ -11,7 +11,7 @@ export interface Observation {
   /** Each process that polled, in order. */
   readonly runs: readonly Run[];
   /** Times when the store could not be written, so that served listings may not be stored. */
-  readonly troubles?: readonly TimeSpan[];
+  readonly troubles: readonly TimeSpan[];
   /** `transitions --json`, `failures --json` and `status --json`. */
   readonly transitions: readonly TransitionRow[];
   readonly failures: readonly FailureRow[];
@@ -35,14 +35,12 @@ export interface TimeSpan {
 
 /** One process. */
 export interface Run {
-  /** Epoch ms. Events from then until the next start, or until its own end, belong to this run. */
+  /** Epoch ms. */
   readonly startedAt: number;
-  /** Epoch ms, Infinity while it runs. Set only for workers, which run side by side. */
-  readonly endedAt?: number;
+  /** Epoch ms, Infinity while it runs. */
+  readonly endedAt: number;
   /** Whether SIGKILL ended it. */
   readonly killed: boolean;
-  /** Whether SIGSTOP paused it for longer than its lease: others did its work, and it may repeat some of it. */
-  readonly stopped?: boolean;
   readonly lines: readonly LogLine[];
 }
 
@@ -112,13 +110,11 @@ export function isOf({ project, kind }: Listing, row: TransitionRow): boolean {
   return row.project === project && row[`${kind}_id`] !== undefined;
 }
 
-/** Returns the runs that an event at this time may belong to: all workers that ran then, otherwise one. */
+/** Returns the processes that ran at this time. */
 export function runsAt(runs: readonly Run[], at: number): readonly Run[] {
-  const begun = runs.filter(({ startedAt }) => startedAt <= at);
-  const workers = begun.filter(({ endedAt = -Infinity }) => at <= endedAt);
-  return runs.some(({ endedAt }) => endedAt !== undefined) ? workers : begun.slice(-1);
+  return runs.filter(({ startedAt, endedAt }) => startedAt <= at && at <= endedAt);
 }
 
-export function isInTrouble({ troubles = [] }: Pick<Observation, 'troubles'>, at: number): boolean {
+export function isInTrouble({ troubles }: Pick<Observation, 'troubles'>, at: number): boolean {
   return troubles.some(({ from, to }) => at >= from && at <= to);
 }
