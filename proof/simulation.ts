@@ -24,11 +24,25 @@ export const simulation: Row = {
     const figures: Figures[] = [];
     for (const part of PARTS.filter((one) => only === undefined || one === only)) {
       figures.push(await playUntil(part, seed, (played) => played.days >= days, print));
-      if (!short && given === undefined) figures.push(await searchMistakes(part, seed, print));
+      if (short || given !== undefined) continue;
+      await repeat(part, seed);
+      figures.push(await searchMistakes(part, seed, print));
     }
     return figures.flat();
   },
 };
+
+/** Plays a seed twice. @throws {Error} if the runs differ, so that nobody could repeat what one of them finds */
+async function repeat(part: Part, seed: number): Promise<void> {
+  const digests = new Set<number>();
+  for (let time = 0; time < 2; time += 1) {
+    for await (const { digest } of play(part, seed, SOURCE)) {
+      digests.add(digest);
+      break;
+    }
+  }
+  if (digests.size > 1) throw new Error(`${part}, seed ${seed}: the same seed gives other runs`);
+}
 
 /** What has been played so far. */
 interface Played {

@@ -44,8 +44,8 @@ const LEASES_MS = [
 
 export interface Outcome {
   readonly faults: readonly string[];
-  /** Hash of the whole trace. */
-  readonly digest: string;
+  /** Hash of the times of all events. */
+  readonly digest: number;
   readonly trace: readonly string[];
   readonly days: number;
   readonly acts: Readonly<Record<string, number>>;
