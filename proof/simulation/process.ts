@@ -11,10 +11,13 @@ import type { Access } from './backend.ts';
 import type { Kernel } from './kernel.ts';
 import { type Machine, createMachine } from './machine.ts';
 import { type Network, type NetworkOptions, createNetwork } from './network.ts';
-import type { Host, Life, Process, Simulation, Sources } from './parts.ts';
+import type { Host, Life, Simulation } from './parts.ts';
 import { MINUTE, SECOND } from './scenario.ts';
 
-export async function loadSources(source: string): Promise<Sources> {
+/** Functions of the sources under test. */
+export type Sources = Awaited<ReturnType<typeof loadSources>>;
+
+export async function loadSources(source: string) {
   const load = async <Room>(file: string): Promise<Room> =>
     (await import(join(source, file))) as Room;
   // The engine imports this file if there are several workers.
@@ -38,8 +41,10 @@ interface ProcessOptions {
   readonly onError: (error: unknown) => void;
 }
 
+export type Process = Awaited<ReturnType<typeof startProcess>>;
+
 /** Starts the daemon without its web server: `startDaemon` with simulated surroundings. */
-async function startProcess(options: ProcessOptions): Promise<Process> {
+async function startProcess(options: ProcessOptions) {
   const { kernel, machine, sources, config, outside, onEvent, onError } = options;
   const { clock } = machine;
   const logger = tracingLogger(kernel, machine.name);
@@ -78,10 +83,12 @@ async function startProcess(options: ProcessOptions): Promise<Process> {
     onResult: () => {},
     onError,
   });
+  /** Applies another configuration, as the daemon does after it has read it. */
   const reload = async (wanted: Config) => {
     next = wanted;
     return await reloading.run();
   };
+  /** Stops the process in good order. */
   const stop = async () => {
     stopMaintenance();
     scheduling.stop();

@@ -1,6 +1,7 @@
 import type { Config } from '../../src/config/config.ts';
+import type { ConfiguredProjects } from './backend.ts';
 import { ADDRESSES } from './network.ts';
-import type { Life, Rollouts, Simulation } from './parts.ts';
+import type { Life, Simulation } from './parts.ts';
 import { configOf } from './scenario.ts';
 
 /** Mean time between two changes of the configuration, ms. */
@@ -15,7 +16,7 @@ const STARTS_WITH_OLD = 0.3;
 const MEETING_MS = 40;
 
 /** @param pick draws when the configuration changes */
-export function createRollouts(simulation: Simulation, pick: () => number): Rollouts {
+export function createRollouts(simulation: Simulation, pick: () => number) {
   const { course, hosts, backend, watch, requestRate } = simulation;
   const { kernel, fault, bug } = course;
   const whole = configOf(course.isShared, course.projects);
@@ -117,13 +118,16 @@ export function createRollouts(simulation: Simulation, pick: () => number): Roll
   }
 
   return {
+    /** Begins to change the configuration. */
     start: () => kernel.after(-Math.log(1 - pick()) * MEAN_INTERVAL_MS, change),
+    /** Makes all processes follow the first configuration from now on. */
     end: () => {
       isOver = true;
       wanted = whole;
       for (const process of processes()) reload(process);
     },
-    atStart: (host) => {
+    /** Returns the configuration with which a process starts. */
+    atStart: (host: string) => {
       changes += 1;
       const last = lastOf.get(host);
       const config =
@@ -133,28 +137,34 @@ export function createRollouts(simulation: Simulation, pick: () => number): Roll
       lastOf.set(host, config);
       return config;
     },
-    started: (process) => {
+    /** Called when a process has started, or has sent a request. */
+    started: (process: Life) => {
       if (process.config !== wanted) follow(process);
     },
-    sent: (process) => {
+    sent: (process: Life) => {
       if (!meeting.delete(process)) return;
       kernel.after(kernel.between(0, MEETING_MS), () => reload(process));
     },
-    configured: (process, { projects, isConditional }) => {
+    /** Called when the database has changed the configured projects for a process, which may be dead by now. */
+    configured: (process: Life, { projects, isConditional }: Omit<ConfiguredProjects, 'added'>) => {
       mayLackChanges = false;
       const reloads = processes().includes(process) && process.isReloading;
       // A restoration that was sent before the reload may arrive during it.
       const isRestored = isConditional && projects.join() === idsOf(process.config).join();
       if (!reloads || isRestored) changes += 1;
     },
+    /** Called when a standby has taken the place of the database, which may have lost changes. */
     failedOver: () => {
       changes += 1;
       mayLackChanges = true;
     },
     stored,
+    /** Whether all processes that run have the same configuration. */
     isAgreed: () => new Set(processes().map(({ config }) => config)).size <= 1,
+    /** Whether a failover may have lost configured projects that nobody has configured since. */
     mayLackChanges: () => mayLackChanges,
-    isWatched: (project) =>
+    /** Whether a project is configured in every process that runs, and none is reloading. */
+    isWatched: (project: string) =>
       processes().every(({ config, isReloading }) => {
         return !isReloading && config.projects.some(({ id }) => id === project);
       }),

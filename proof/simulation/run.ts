@@ -11,7 +11,7 @@ import { createConditions, createOutages, createPartitions } from './faults/stor
 import { createKernel } from './kernel.ts';
 import { START } from './machine.ts';
 import { createTwins } from './network.ts';
-import type { Course, Endings, Host, Simulation } from './parts.ts';
+import type { Course, Host, Simulation } from './parts.ts';
 import { createPostgresBackend } from './postgres/backend.ts';
 import { createStarts, loadSources } from './process.ts';
 import { createRollouts } from './rollouts.ts';
@@ -134,7 +134,7 @@ function turnWorld(course: Course, world: World, until: number): void {
 async function stopAll(
   { kernel, faults, fault }: Course,
   hosts: readonly Host[],
-  endings: Pick<Endings, 'stop'>,
+  endings: Simulation['endings'],
 ): Promise<void> {
   for (const [index, { name, life }] of hosts.entries()) {
     if (faults().length > 0) break;

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
-import type { Course, DatabaseClock, Setbacks, Simulation, WallClocks } from '../parts.ts';
+import type { Machine } from '../machine.ts';
+import type { Course, Life, Simulation } from '../parts.ts';
 import { HOUR, JITTER_MS, MINUTE, type Project, SECOND } from '../scenario.ts';
 
 /** Maximum time that a lease can have left, ms (src/store/postgres/ownership/lease.ts). */
@@ -7,33 +8,32 @@ const MAX_REMAINDER_MS = 10 * MINUTE;
 /** Time, in addition to a lease, after which a worker has noticed that its lease did not hold, ms. */
 const NOTICED_AFTER_MS = 30 * SECOND;
 
-export function createDatabaseClock(course: Course): DatabaseClock {
+/** The clock of the database. */
+export function createDatabaseClock(course: Course) {
   const { kernel, leaseMs } = course;
   let offset = 0;
   let doubtedAt = -Infinity;
   return {
+    /** How far it is off, ms. */
     offset: () => offset,
+    /** Sets the clock back: leases of dead workers would hold again, and places for requests lie in the future. */
     setBack: (ms = kernel.random() * (kernel.chance(0.5) ? 3 * HOUR : 10 * MINUTE)) => {
       if (course.isCalm()) return;
       course.act('database clock set back');
       offset -= ms;
       if (ms > MAX_REMAINDER_MS - leaseMs) doubtedAt = kernel.now();
     },
+    /** Whether it was just set back so far that no lease holds before its renewal: a project may have two acting owners. */
     areLeasesDoubted: () => kernel.now() <= doubtedAt + NOTICED_AFTER_MS + leaseMs,
   };
 }
 
-export function createWallClocks({
-  course,
-  hosts,
-  setbacks,
-  rollouts,
-  conditions,
-}: Simulation): WallClocks {
+/** The wall clocks of the hosts, which are set forward and back. */
+export function createWallClocks({ course, hosts, setbacks, rollouts, conditions }: Simulation) {
   const { kernel, isShared } = course;
 
   return {
-    set: (own) => {
+    set: (own: Life) => {
       course.act('clock set');
       const isBeforeRun = !isShared && kernel.chance(0.5);
       const most = kernel.chance(0.5) ? 3 * HOUR : 2 * MINUTE;
@@ -49,7 +49,11 @@ export function createWallClocks({
         return isSame && rollouts.isWatched(project) && conditions.isStoreUsual();
       });
     },
-    setBackSince: (at, periodMs) => {
+    /**
+     * Returns the maximum time by which a clock was set back since then, ms. Counts only steps of less than an interval: the
+     * last tick does not repeat after them.
+     */
+    setBackSince: (at: number, periodMs: number) => {
       const setBacks = hosts.map(({ life }) => {
         const recent = life?.machine.setBacksSince(at) ?? [];
         return recent.reduce((total, { ms }) => (ms < periodMs ? total + ms : total), 0);
@@ -66,28 +70,33 @@ const RUNS = 4;
 /** Maximum time by which a run may come early by true time, ms: its clock drifts over an interval. */
 const EARLY_MS = 250;
 
-export function createSetbacks({ course, patienceMs }: Simulation): Setbacks {
+/** Sets the clock of a daemon back to just before a run, and expects this run. */
+export function createSetbacks({ course, patienceMs }: Simulation) {
   const { kernel, projects, fault } = course;
   const ticks = new Map<string, number>();
   /** Projects with a run that has sent a request. */
   const running = new Set<string>();
 
   return {
-    ticked: (project) => {
+    /** Called when a run of the project begins, or is skipped because a poll of it runs. */
+    ticked: (project: string) => {
       running.add(project);
       ticks.set(project, kernel.now());
     },
-    ended: (project) => {
+    /** Called when a poll has ended, perhaps without a request because the service has asked to wait. */
+    ended: (project: string) => {
       if (!running.delete(project)) ticks.set(project, kernel.now());
     },
-    step: (machine) => {
+    /** Returns by how much the clock is to be set, to just before a run of one of the projects, ms. */
+    step: (machine: Machine) => {
       const project = projects[Math.floor(kernel.random() * projects.length)];
       if (project === undefined) return 0;
       const back = Math.floor(kernel.random() * RUNS) * project.periodMs;
       const lastDueAgo = sinceDue(project, machine.clock.now());
       return -lastDueAgo - back - kernel.between(0, BEFORE_RUN_MS);
     },
-    happened: (machine, ms, isUndisturbed) => {
+    /** Called when the clock was set by `ms`. @param isUndisturbed whether nothing has happened to the process since */
+    happened: (machine: Machine, ms: number, isUndisturbed: (project: string) => boolean) => {
       const wall = machine.clock.now();
       for (const project of projects) {
         const { id, periodMs } = project;

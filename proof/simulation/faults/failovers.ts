@@ -1,5 +1,5 @@
 import { BEFORE_ARRIVAL_MS } from '../backend.ts';
-import type { Failovers, Simulation } from '../parts.ts';
+import type { Simulation } from '../parts.ts';
 import { MINUTE, SECOND } from '../scenario.ts';
 
 /** Maximum age of a standby that lacks a commit or a claim, ms: a lease of a minute, renewed before, still holds then. */
@@ -28,7 +28,8 @@ interface Standby {
   readonly takeOver: () => void;
 }
 
-export function createFailovers(simulation: Simulation): Failovers {
+/** Standbys that take the place of the database, without the last commits, the last claim or the last reload. */
+export function createFailovers(simulation: Simulation) {
   const { course, backend, hosts, oracle, watch, rollouts, conditions, endings } = simulation;
   const { kernel } = course;
   /** The standby that takes over next. */
@@ -136,7 +137,8 @@ export function createFailovers(simulation: Simulation): Failovers {
   }
 
   return {
-    reloading: (state) => {
+    /** Called when the last process to follow a change of the configuration begins its reload, and when it has ended it. */
+    reloading: (state: 'begins' | 'ends') => {
       if (state === 'ends') {
         if (forgetReload) course.later(kernel.between(5, MAX_FORGETTING_MS), forgetReload);
         forgetReload = undefined;
@@ -164,7 +166,8 @@ export function createFailovers(simulation: Simulation): Failovers {
       const { takeOver } = follow({ meetsCommit, precedesCommit: false });
       course.later(meetsCommit ? 3 * MINUTE : kernel.between(10, most), takeOver);
     },
-    committing: (project) => {
+    /** Called when a commit of a project is sent. Returns whether a standby takes over first, so that it gets the commit. */
+    committing: (project: string) => {
       if (isAboutToLag) {
         lag();
         return false;
@@ -173,18 +176,24 @@ export function createFailovers(simulation: Simulation): Failovers {
       kernel.after(BEFORE_ARRIVAL_MS, standby.takeOver);
       return standby.precedesCommit;
     },
-    committed: (project) => {
+    committed: (project: string) => {
       standby?.behind.add(project);
     },
-    sendingClaim: (worker) => {
+    /**
+     * Called when a claim of a worker is sent. Returns whether a standby that lacks the worker's previous claim takes over
+     * first, so that it gets this claim.
+     */
+    sendingClaim: (worker: string) => {
       if (standby?.precedesClaimOf !== worker) return false;
       kernel.after(BEFORE_ARRIVAL_MS, standby.takeOver);
       return true;
     },
-    claiming: (worker) => {
+    /** Called before a claim of a worker is executed. Returns the function to call with the claimed projects. */
+    claiming: (worker: string) => {
       if (losesClaim === undefined) return undefined;
       return losesClaim === 'soon after it' ? loseClaim() : loseAtNextClaim(worker);
     },
+    /** Drops the standby if it would take over only at a claim or a commit, and plans no other one. */
     end: () => {
       losesClaim = undefined;
       if (standby?.precedesCommit === true || standby?.precedesClaimOf !== undefined) {

@@ -1,4 +1,4 @@
-import type { Endings, Life, Simulation } from '../parts.ts';
+import type { Life, Simulation } from '../parts.ts';
 import { HOUR, MINUTE, SECOND } from '../scenario.ts';
 
 export const MAX_STOP_MS = 60 * SECOND;
@@ -12,7 +12,8 @@ const RENEWALS_PER_LEASE = 4;
 /** Deaths of a worker per hour right after a renewal, with the database's clock set back before another worker reads it. */
 const DEATHS_AT_RENEWAL_AN_HOUR = 0.15;
 
-export function createEndings(simulation: Simulation): Endings {
+/** Ends, pauses and resumes the processes. */
+export function createEndings(simulation: Simulation) {
   const { course, backend, oracle, watch, requestRate, databaseClock, wallClocks } = simulation;
   const { kernel, isShared, isCalm, act, later, fault, bug } = course;
   const usualDeath = SUDDEN_DEATH / course.projects.length / (isShared ? 2 : 1);
@@ -32,6 +33,7 @@ export function createEndings(simulation: Simulation): Endings {
     return kernel.chance(0.2) ? kernel.between(MINUTE, 90 * MINUTE) : kernel.between(10, 5000);
   }
 
+  /** Kills the process, compares the store, and starts another one. @param downMs time until the start, random by default */
   async function kill(own: Life, downMs = downtime()): Promise<void> {
     act('kill');
     watch.troubled(own.machine.name);
@@ -47,6 +49,7 @@ export function createEndings(simulation: Simulation): Endings {
     later(downMs, () => simulation.start(own.host));
   }
 
+  /** Stops the process in good order, and starts another one unless the run ends. */
   async function stop(own: Life, end?: 'not the last' | 'last'): Promise<void> {
     act('stop');
     own.steadySince = undefined;
@@ -67,6 +70,7 @@ export function createEndings(simulation: Simulation): Endings {
     if (end === undefined) later(isCalm() ? 10 : downtime(), () => simulation.start(own.host));
   }
 
+  /** @param clockSet probability that the clock is set meanwhile */
   function pause(own: Life, clockSet = 0.3): void {
     act('pause');
     own.pausedAt = kernel.now();
@@ -92,6 +96,7 @@ export function createEndings(simulation: Simulation): Endings {
     });
   }
 
+  /** Sometimes restarts a process whose store fails, or works again. */
   function restartSoon(own: Life, probability = 0.25, withinMs = 5 * SECOND): void {
     if (!kernel.chance(probability)) return;
     kernel.after(kernel.between(0, withinMs), () => {
@@ -102,11 +107,17 @@ export function createEndings(simulation: Simulation): Endings {
 
   return {
     kill,
-    dieSometimes: (own, probability = usualDeath) => {
+    /** Sometimes kills the process at once, before anything else happens: between commit and answer, or after an event. */
+    dieSometimes: (own: Life, probability = usualDeath) => {
       if (isCalm() || !kernel.chance(probability)) return;
       soon(own, () => void kill(own).catch(bug));
     },
-    dieAtRenewalSometimes: (own) => {
+    /**
+     * Sometimes kills a worker after a renewal that nobody else has read, and sets the database's clock back so far that the
+     * lease is longer than any lease can be and does not hold. Half an hour later it would hold again. Its host rests
+     * meanwhile: others should get its projects.
+     */
+    dieAtRenewalSometimes: (own: Life) => {
       const probability =
         (DEATHS_AT_RENEWAL_AN_HOUR / HOUR) * (course.leaseMs / RENEWALS_PER_LEASE);
       if (isCalm() || !kernel.chance(probability)) return;
@@ -116,12 +127,14 @@ export function createEndings(simulation: Simulation): Endings {
       });
     },
     stop,
-    stopSometimes: (own, probability) => {
+    /** Sometimes restarts the process within a second, while it waits for something. */
+    stopSometimes: (own: Life, probability: number) => {
       if (!isCalm()) restartSoon(own, probability, SECOND);
     },
     restartSoon,
     pause,
-    pauseSometimes: (own, probability, isDetail) => {
+    /** Sometimes pauses the process before the answer to its request arrives. */
+    pauseSometimes: (own: Life, probability: number, isDetail: boolean) => {
       if (isCalm() || !kernel.chance(probability)) return;
       soon(own, () => pause(own, isDetail ? 0.6 : 0.3));
     },

@@ -1,13 +1,14 @@
 import { BEFORE_ARRIVAL_MS, type StoreWeather } from '../backend.ts';
 import { CALM, FAIR, type Weather } from '../network.ts';
-import type { Conditions, Course, Host, Life, Outages, Partitions, Simulation } from '../parts.ts';
+import type { Course, Host, Life, Simulation } from '../parts.ts';
 import { MINUTE, SECOND } from '../scenario.ts';
 
 const USUAL_DISK: StoreWeather = { fails: 0.003, slow: 0.003 };
 const USUAL_DATABASE: StoreWeather = { fails: 0.002, slow: 0.003 };
 const CALM_STORE: StoreWeather = { fails: 0, slow: 0 };
 
-export function createConditions(course: Course): Conditions {
+/** Current probabilities of faults of network and store. */
+export function createConditions(course: Course) {
   const { kernel, isShared, isCalm } = course;
   const usualNetwork = FAIR;
   const usualStore = isShared ? USUAL_DATABASE : USUAL_DISK;
@@ -17,6 +18,7 @@ export function createConditions(course: Course): Conditions {
   return {
     network: () => (isCalm() ? CALM : network),
     store: () => (isCalm() ? CALM_STORE : store),
+    /** Whether the store has no phase of trouble. */
     isStoreUsual: () => store === usualStore,
     worsenNetwork: () => {
       course.act('bad network');
@@ -28,6 +30,7 @@ export function createConditions(course: Course): Conditions {
         network = usualNetwork;
       });
     },
+    /** Slows the service for 10 s: polls take longer than others need to claim a project. */
     slowService: () => {
       const before = network;
       const slow = { ...before, slow: 0.6 };
@@ -36,7 +39,8 @@ export function createConditions(course: Course): Conditions {
         if (network === slow) network = before;
       });
     },
-    troubleStore: (trouble, onEnd) => {
+    /** Begins a phase of trouble of the store, up to 10 minutes long. */
+    troubleStore: (trouble: StoreWeather, onEnd: () => void) => {
       store = trouble;
       course.later(kernel.between(SECOND, 10 * MINUTE), () => {
         store = usualStore;
@@ -53,7 +57,8 @@ export function createConditions(course: Course): Conditions {
 /** Probability that the store fails now and then while a process reloads. */
 const FAILS_AT_RELOAD = 0.1;
 
-export function createOutages(simulation: Simulation): Outages {
+/** Phases in which the store fails, or is away. */
+export function createOutages(simulation: Simulation) {
   const { course, backend, hosts, watch, conditions, endings } = simulation;
   const { kernel } = course;
   /** Whether the database goes away once a commit is on its way. */
@@ -77,17 +82,20 @@ export function createOutages(simulation: Simulation): Outages {
   }
 
   return {
-    worsenStore: (own) => {
+    /** Makes the store fail now and then, or go away with the next commit. May restart this process, or that of the commit. */
+    worsenStore: (own: Life) => {
       if (course.isShared && kernel.chance(0.3)) isAboutToBreak = true;
       else fail(own);
     },
-    reloading: (own) => {
+    reloading: (own: Life) => {
       if (!course.isCalm() && kernel.chance(FAILS_AT_RELOAD)) fail(own);
     },
-    committing: (own) => {
+    /** Called when a commit of this process is sent. */
+    committing: (own: Life) => {
       if (isAboutToBreak) kernel.after(kernel.between(BEFORE_ARRIVAL_MS, 4), () => breakOff(own));
       isAboutToBreak = false;
     },
+    /** Keeps the database from going away at the next commit. */
     end: () => {
       isAboutToBreak = false;
     },
@@ -103,7 +111,8 @@ const MAX_LATE_MS = 9.8 * SECOND;
 const MIN_RETURN_LEASES = 1.25;
 const MIN_RETURN_MS = SECOND;
 
-export function createPartitions({ course, world }: Simulation): Partitions {
+/** Hosts that are cut off from the database, while the others are not. */
+export function createPartitions({ course, world }: Simulation) {
   const { kernel, isShared, leaseMs } = course;
   const isReturnPossible = isShared && MIN_RETURN_LEASES * leaseMs + MIN_RETURN_MS < MIN_LATE_MS;
   const ends = new Map<Host, number>();
@@ -115,11 +124,16 @@ export function createPartitions({ course, world }: Simulation): Partitions {
   }
 
   return {
-    begin: (host) => {
+    /** Cuts a host off for a while. */
+    begin: (host: Host) => {
       const maxMs = kernel.chance(0.3) ? 10 * MINUTE : 2 * leaseMs;
       cutOff(host, kernel.between(SECOND, maxMs));
     },
-    delayListing: ({ host }) => {
+    /**
+     * Called when a worker requests a listing. Sometimes cuts its host off meanwhile, so that others take the project, and may
+     * give it back before the listing arrives. Returns the time that the listing takes then, ms.
+     */
+    delayListing: ({ host }: Life) => {
       const mayCutOff = isReturnPossible && !course.isCalm();
       if (!mayCutOff || !kernel.chance(AT_LISTING / course.projects.length)) return undefined;
       cutOff(host, leaseMs + kernel.between(0, 0.2 * SECOND));
@@ -127,6 +141,7 @@ export function createPartitions({ course, world }: Simulation): Partitions {
       kernel.after(kernel.between(SECOND, leaseMs), () => world.step());
       return kernel.between(MIN_LATE_MS, MAX_LATE_MS);
     },
-    isCutOff: (host) => !course.isCalm() && kernel.now() < (ends.get(host) ?? 0),
+    /** Whether the host is cut off: nothing that it or the database sends now arrives. */
+    isCutOff: (host: Host) => !course.isCalm() && kernel.now() < (ends.get(host) ?? 0),
   };
 }

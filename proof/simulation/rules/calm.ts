@@ -1,5 +1,6 @@
 import type { EventOf, MonitorEvent } from '../../../src/monitor/events.ts';
-import type { Calm, Simulation } from '../parts.ts';
+import type { Machine } from '../machine.ts';
+import type { Simulation } from '../parts.ts';
 import { MAX_REQUESTS_PER_SECOND, MINUTE, SECOND } from '../scenario.ts';
 
 /** Time after the last fault by which everything has recovered, ms: a lease of the dead can last for 10 minutes. */
@@ -20,7 +21,8 @@ const CAUSELESS: ReadonlySet<MonitorEvent['type']> = new Set<MonitorEvent['type'
   'worker.released',
 ]);
 
-export function createCalm({ course, hosts, world }: Simulation): Calm {
+/** Checks that nothing unusual happens in the time without faults, once everything has recovered. */
+export function createCalm({ course, hosts, world }: Simulation) {
   const { kernel, projects, fault } = course;
   let recoveredAt = Infinity;
   const periods = new Map(projects.map(({ id, periodMs }) => [id, periodMs]));
@@ -86,13 +88,15 @@ export function createCalm({ course, hosts, world }: Simulation): Calm {
   }
 
   return {
+    /** Begins the time without faults, unless it has begun. */
     begin: () => {
       if (recoveredAt === Infinity) recoveredAt = kernel.now() + RECOVERY_MS;
     },
-    observe: ({ name }, event) => {
+    observe: ({ name }: Machine, event: MonitorEvent) => {
       if (event.type === 'prompt.failed') unreported.delete(event.transitionId);
       if (hasRecovered()) check(name, event);
     },
+    /** Ends the checks, before the processes are stopped. */
     end: () => {
       for (const { id } of projects) checkInterval(id);
       const maxOwned = Math.ceil(projects.length / hosts.length);

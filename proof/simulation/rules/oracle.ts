@@ -1,9 +1,10 @@
 import type { Settlement } from '../../../src/domain/failure.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import type { FailureRow, StoreReader, TransitionRow } from '../../../src/monitor/ports/store.ts';
+import type { ServedListing } from '../../../src/simulator/answer.ts';
 import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 import { type Move, type State, UNKNOWING, takeNote } from '../../../test/support/oracle/model.ts';
-import type { Oracle, Simulation } from '../parts.ts';
+import type { Simulation } from '../parts.ts';
 import { KEY, MISSING_AFTER } from '../scenario.ts';
 
 /** Number of polls in a row after which an unstored change is a fault: the poll after a failover notices it. */
@@ -37,7 +38,8 @@ interface Told {
   readonly isOfLost: boolean;
 }
 
-export function createOracle({ course, world, databaseClock }: Simulation): Oracle {
+/** Records everything served and committed, and compares it with what is stored and emitted. */
+export function createOracle({ course, world, databaseClock }: Simulation) {
   const { isShared } = course;
   const { areLeasesDoubted } = databaseClock;
   const { projects } = world;
@@ -284,6 +286,10 @@ export function createOracle({ course, world, databaseClock }: Simulation): Orac
     });
   }
 
+  /**
+   * Returns the function to call when the store has lost everything from now on, with the rows that it had until then: what
+   * it lost must be stored and emitted again.
+   */
   function save(): (reader: StoreReader, before: readonly TransitionRow[]) => Promise<void> {
     const savedStates = new Map(states);
     const savedBatches = Array.from(batches, ([project, list]) => [project, [...list]] as const);
@@ -323,7 +329,8 @@ export function createOracle({ course, world, databaseClock }: Simulation): Orac
 
   return {
     save,
-    read: (process, { project, kind, items = [] }) => {
+    /** Records a listing that a process has read whole. */
+    read: (process: string, { project, kind, items = [] }: ServedListing) => {
       if (kind !== 'prompt') return;
       const times = { seq: 0, producedAt: 0, finishedAt: 0 };
       // A 304 is recorded with the listing that it stands for: the process must not take another one for it.
@@ -331,7 +338,12 @@ export function createOracle({ course, world, databaseClock }: Simulation): Orac
     },
     committed: take,
     observe,
-    compare: async (reader, isOver, stopped) => {
+    /**
+     * Compares the records with the store. Returns the differences.
+     * @param isOver whether nothing may be pending after a long time without faults
+     * @param stopped process that stopped in good order, and whose store took everything
+     */
+    compare: async (reader: StoreReader, isOver: boolean, stopped?: string) => {
       const [newest, failures] = await Promise.all([reader.transitions({}), reader.failures({})]);
       const rows = newest.toSorted((one, other) => one.transitionId - other.transitionId);
       const byId = new Map<number, TransitionRow>();

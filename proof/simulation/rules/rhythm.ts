@@ -1,6 +1,6 @@
 import type { ReadLease } from '../backend.ts';
-import { START } from '../machine.ts';
-import type { DeadLeases, Rhythm, Simulation } from '../parts.ts';
+import { type Machine, START } from '../machine.ts';
+import type { Simulation } from '../parts.ts';
 import { JITTER_MS, MINUTE, type Project, SECOND } from '../scenario.ts';
 
 const CHECKED_EVERY_MS = 20 * SECOND;
@@ -19,7 +19,8 @@ interface Start {
 
 const NEVER: Start = { at: -Infinity, wall: -Infinity, before: -Infinity, latest: -Infinity };
 
-export function createRhythm(simulation: Simulation): Rhythm {
+/** Checks that each project is polled as often as its schedule says. */
+export function createRhythm(simulation: Simulation) {
   const { course, hosts, patienceMs, conditions, partitions } = simulation;
   const { deadLeases, wallClocks, rollouts } = simulation;
   const { kernel, isShared, fault, bug } = course;
@@ -72,6 +73,7 @@ export function createRhythm(simulation: Simulation): Rhythm {
     else void rollouts.stored().then((ids) => ids.includes(project) && fault(text), bug);
   }
 
+  /** Looks again and again for projects that are due and not polled. */
   function check(): void {
     kernel.after(CHECKED_EVERY_MS, check);
     const since = undisturbedSince();
@@ -88,14 +90,16 @@ export function createRhythm(simulation: Simulation): Rhythm {
   }
 
   return {
-    started: (project, { name, clock }) => {
+    started: (project: string, { name, clock }: Machine) => {
       running.add(`${name} ${project}`);
       countStart(project, clock.now());
     },
-    ended: (project, { name, clock }) => {
+    /** Called when a poll of a project ends. Without a start, it sent no request: the service had asked for a pause. */
+    ended: (project: string, { name, clock }: Machine) => {
       if (!running.delete(`${name} ${project}`)) countStart(project, clock.now());
     },
-    overlapped: (project, { clock }) => {
+    /** Called when a run comes due while a poll runs. */
+    overlapped: (project: string, { clock }: Machine) => {
       // The run counts as started.
       const last = lastStarts.get(project) ?? NEVER;
       lastStarts.set(project, { ...last, wall: clock.now() });
@@ -109,7 +113,12 @@ const MAX_REMAINING_MS = 10 * MINUTE;
 /** Time within which every living worker renews a lease that seems to have more left, ms. */
 const RENEWED_WITHIN_MS = 150 * SECOND;
 
-export function createDeadLeases({ course, hosts, partitions }: Simulation): DeadLeases {
+/**
+ * Tracks the leases of workers that have ended, or are cut off from the database. Their projects rest, and so do those that
+ * the others leave to them as their share. A worker that has read such a lease deletes it when its time is over, whatever
+ * the database's clock does. A lease that a standby brings back, or that is read late, holds until it ends by that clock.
+ */
+export function createDeadLeases({ course, hosts, partitions }: Simulation) {
   const { kernel } = course;
   /** Leases as last read, by reader and worker. `until` is when their time is over, in virtual time. */
   const known = new Map<string, ReadonlyMap<string, { readonly expires: number; until: number }>>();
@@ -140,7 +149,8 @@ export function createDeadLeases({ course, hosts, partitions }: Simulation): Dea
   }
 
   return {
-    read: (reader, leases) => {
+    /** Records the leases of all workers, as a process has read them. */
+    read: (reader: string, leases: readonly ReadLease[]) => {
       note(reader, leases);
       const running = new Set(hosts.map(({ life }) => life?.machine.name));
       for (const name of known.keys()) if (!running.has(name)) known.delete(name);
@@ -152,6 +162,7 @@ export function createDeadLeases({ course, hosts, partitions }: Simulation): Dea
       );
       if (isHeld) heldAt = kernel.now();
     },
+    /** Returns when a process last read such a lease that holds and that no process is overdue to delete. */
     heldAt: () => heldAt,
   };
 }

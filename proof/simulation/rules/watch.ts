@@ -1,6 +1,7 @@
+import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import type { Kernel } from '../kernel.ts';
 import type { Machine } from '../machine.ts';
-import type { RequestRate, Simulation, Watch } from '../parts.ts';
+import type { Life, Simulation } from '../parts.ts';
 import { MAX_REQUESTS_PER_SECOND, MINUTE, SECOND } from '../scenario.ts';
 
 /** Time after a fault of a process or its statements within which another one may repeat its work, ms, plus a lease. */
@@ -20,7 +21,8 @@ const SAME_RUN_MS = 3;
 /** Maximum time from a due run to its first request: the longest pause and a margin, ms. */
 const MAX_WAIT_MS = 70 * 60_000;
 
-export function createWatch({ course, databaseClock }: Simulation): Watch {
+/** Checks the running processes for faults that the store does not show. */
+export function createWatch({ course, databaseClock }: Simulation) {
   const { kernel, isShared, projects, fault } = course;
   /** Length of the workers' leases, ms; undefined without leases. */
   const leaseMs = isShared ? course.leaseMs : undefined;
@@ -121,7 +123,7 @@ export function createWatch({ course, databaseClock }: Simulation): Watch {
   }
 
   return {
-    observe: (machine, event) => {
+    observe: (machine: Machine, event: MonitorEvent) => {
       if (event.type === 'prompt.failed') told(machine.name, event.transitionId);
       else if (event.type === 'scheduler.started_poll') {
         started(machine, event.project, event.lagMs);
@@ -137,14 +139,17 @@ export function createWatch({ course, databaseClock }: Simulation): Watch {
         troubledAt.set(machine.name, kernel.now());
       }
     },
-    troubled: (process) => {
+    /** Records a fault of this process, of its statements, or of their answers. */
+    troubled: (process: string) => {
       troubledAt.set(process, kernel.now());
     },
-    unanswered: (process) => {
+    /** Records that a beat or another request of it has failed: it may skip polls until the next beat. */
+    unanswered: (process: string) => {
       unansweredAt.set(process, kernel.now());
     },
     hasTroubleSince,
-    releaseFailed: (process, life) => {
+    /** Records that a release of its projects has failed. It polls nothing until a beat is answered, and must soon try one. */
+    releaseFailed: (process: string, life: () => Pick<Life, 'machine' | 'steadySince'>) => {
       const at = kernel.now();
       const { steadySince } = life();
       kernel.after(MAX_REST_MS, () => {
@@ -157,16 +162,20 @@ export function createWatch({ course, databaseClock }: Simulation): Watch {
         fault(`${process} has rested since a release of its projects failed`);
       });
     },
-    beating: (process) => {
+    /** Records that a beat is sent, or answered. */
+    beating: (process: string) => {
       beatAt.set(process, kernel.now());
     },
-    renewed: (process) => {
+    /** Records that its lease begins or is renewed in the database. */
+    renewed: (process: string) => {
       renewedAt.set(process, kernel.now());
     },
-    left: (process) => {
+    /** Records that it has ended its lease. */
+    left: (process: string) => {
       renewedAt.delete(process);
     },
-    stopped: (process, since) => {
+    /** Checks, after a stop in good order that began at `since`, that the lease has ended: others wait until then. */
+    stopped: (process: string, since: number) => {
       if (!renewedAt.delete(process) || leaseMs === undefined) return;
       // A worker that had no answer does not try to end its lease.
       const from = since - TROUBLE_MS - leaseMs;
@@ -174,10 +183,13 @@ export function createWatch({ course, databaseClock }: Simulation): Watch {
         hasTroubleSince(process, from) || (unansweredAt.get(process) ?? -Infinity) >= from;
       if (!isExcused) fault(`${process} was stopped and has kept its lease`);
     },
-    claimed: (claimed) => {
+    /** Records a claim of projects. Its worker polls them anew, so no earlier poll of them has to be repeated. */
+    claimed: (claimed: readonly string[]) => {
       forget((_, project) => claimed.includes(project));
     },
-    reloaded: (process) => forget((other) => other === process),
+    /** Records that a reload of its configuration begins or ends. */
+    reloaded: (process: string) => forget((other) => other === process),
+    /** Records a failover. The database lost its last commits: failures are pending again. */
     failedOver: () => {
       failedOverAt = kernel.now();
       tellers.clear();
@@ -185,15 +197,17 @@ export function createWatch({ course, databaseClock }: Simulation): Watch {
   };
 }
 
-export function createRequestRate({ course }: Simulation): RequestRate {
+/** Checks that no more requests go out than allowed: of a daemon in a second, of all workers in 10 s. */
+export function createRequestRate({ course }: Simulation) {
   const { kernel, isShared, fault } = course;
   const countShared = isShared ? countTooMany(kernel) : undefined;
   let reloadedAt = -Infinity;
 
   return {
-    watch: (machine) => {
+    /** Returns the function to call with the address of each request of a process. */
+    watch: (machine: Machine) => {
       const sentTo = new Map<string, number[]>();
-      return (address) => {
+      return (address: string) => {
         const tooMany = countShared?.();
         if (tooMany !== undefined) fault(`${tooMany} requests of all workers in 10 s`);
         if (isShared) return;
@@ -214,7 +228,7 @@ export function createRequestRate({ course }: Simulation): RequestRate {
     reloading: () => {
       reloadedAt = kernel.now();
     },
-    resumed: (pausedAt) => {
+    resumed: (pausedAt: number) => {
       // Polls from before a reload have waited, too.
       if (pausedAt < reloadedAt + MINUTE) reloadedAt += kernel.now() - pausedAt;
     },
