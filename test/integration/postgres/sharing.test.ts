@@ -50,6 +50,28 @@ describePostgres('workers on one PostgreSQL database', (open) => {
       expect(await worker.claim(['a', 'b', 'd'])).toEqual(['a']);
     });
 
+    it('get a new epoch even after a failover that lost the last claim', async () => {
+      await using db = await open();
+      const worker = await db.owner(['p']);
+      const lost = worker.store.epoch('p');
+      await db.query('UPDATE evalwatch.project SET owner = NULL');
+      await db.query("SELECT setval('evalwatch.epoch', 1, false)");
+      await worker.claim(['p']);
+      expect(worker.store.epoch('p')).toBeGreaterThan(lost ?? Infinity);
+    });
+
+    it('do not wait for a lease from before the clock of the database was set back', async () => {
+      await using db = await open();
+      const dead = await db.owner(['p']);
+      const living = await db.worker();
+      await db.query("UPDATE evalwatch.worker SET expires_at = expires_at + interval '1 hour'");
+      const beat = await living.coordinator.beat(living.identity);
+      expect(beat?.workers.map(({ id }) => id)).toEqual([living.id]);
+      expect(await living.claim(['p'])).toEqual(['p']);
+      expect(await living.coordinator.owner('p')).toMatchObject({ worker: living.id });
+      expect(await dead.see('p', { x: 'FAILED' })).toBeUndefined();
+    });
+
     it('take over from a worker whose lease has expired, which can join again', async () => {
       await using db = await open();
       const paused = await db.owner(['p', 'q']);
@@ -65,9 +87,13 @@ describePostgres('workers on one PostgreSQL database', (open) => {
       expect(await paused.claim(['p'])).toEqual([]);
       expect(await other.claim(['p'])).toEqual(['p']);
       expect(await paused.see('p', { x: 'FAILED' })).toBeUndefined();
-      expect(paused.log.of('store.commit_refused')).toMatchObject([
-        { project: 'p', reason: 'epoch', isFromEarlierOwnership: false },
-      ]);
+      const { version } = await paused.store.loadKnown('p', []);
+      const unchanged = { project: 'p', at: 7777, health: healthAt(7777), version };
+      await paused.store.commitPoll({ ...unchanged, listings: new Map() });
+      await paused.store.flush();
+      const refused = { project: 'p', reason: 'epoch', isFromEarlierOwnership: false };
+      expect(paused.log.of('store.commit_refused')).toMatchObject([refused, refused]);
+      expect((await other.store.loadHealth('p')).lastPollAt).toBe(1000);
       expect(await other.see('p', { x: 'FAILED' })).toHaveLength(1);
 
       await paused.coordinator.join(paused.identity);
@@ -278,6 +304,21 @@ describePostgres('workers on one PostgreSQL database', (open) => {
       await pruning.query('COMMIT');
       await configuring;
       expect(await worker.claim(['p', 'q'])).toEqual(['p', 'q']);
+    });
+
+    it('restore lost ones only if the configuration has not changed since', async () => {
+      await using db = await open();
+      const { store, coordinator, identity } = await db.owner(['p']);
+      const newest = async () => (await coordinator.beat(identity))?.configured.epoch ?? NaN;
+      const configured = async () =>
+        (await store.snapshot()).projects.map(({ project }) => project);
+      const before = await newest();
+      await store.configureProjects(['q'], 2);
+
+      expect(await store.restoreProjects(['p'], 3, before)).toBe(false);
+      expect(await configured()).toEqual(['q']);
+      expect(await store.restoreProjects(['p'], 3, await newest())).toBe(true);
+      expect(await configured()).toEqual(['p']);
     });
 
     it('restore none while a reload is under way', async () => {
