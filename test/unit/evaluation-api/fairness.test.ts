@@ -1,5 +1,4 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { answering, connect, failureOf, listOptions, RUNNING, serve } from './harness.ts';
@@ -37,16 +36,27 @@ describe('a failing project', () => {
       if (path.includes('well')) response.end(BODY);
       else if (path.endsWith('/prompts/')) response.writeHead(500).end();
     });
-    const { service } = connect({ baseUrl: url, maxConcurrency: 4, timeoutMs: 60_000, retries: 1 });
+    const due = Promise.withResolvers<void>();
+    const clock = { ...systemClock, sleep: () => due.promise };
+    const { service, events } = connect({
+      baseUrl: url,
+      maxConcurrency: 4,
+      timeoutMs: 60_000,
+      retries: 1,
+      clock,
+    });
     const failing = ['a', 'b'].flatMap((project) => [
       failureOf(service.list(project, 'prompt', listOptions())),
       failureOf(service.list(project, 'dataset', listOptions())),
     ]);
-    await vi.waitFor(() => expect(requests).toHaveLength(4), PATIENCE);
+    await vi.waitFor(() => {
+      expect(events.filter(({ type }) => type === 'api.retry_scheduled')).toHaveLength(2);
+    }, PATIENCE);
+    due.resolve();
     // Both dataset listings hang and take half of the slots: the second attempts of the prompt listings must wait.
-    await sleep(600);
-    expect(requests).toHaveLength(4);
     await service.list('well', 'prompt', listOptions());
+    await service.list('well', 'prompt', listOptions());
+    expect(requests).toHaveLength(6);
     await service.close();
     await Promise.all(failing);
   });
