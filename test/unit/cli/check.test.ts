@@ -119,13 +119,6 @@ describe('check', () => {
     });
   });
 
-  it('exits 2 and names the file if it does not exist', async () => {
-    const file = join(temporaryDirectory(), 'nowhere.yaml');
-    const { code, stdout, stderr } = await commandLine(['check', '--config', file]);
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain(file);
-  });
-
   it('uses EVALWATCH_CONFIG or a relative --config, and otherwise config/evalwatch.yaml', async () => {
     const directory = temporaryDirectory();
     const config = writeConfiguration(directory, [{ id: 'a' }]);

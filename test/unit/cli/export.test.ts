@@ -160,10 +160,4 @@ describe('export', () => {
       stdout: '1',
     });
   });
-
-  it('exits 2 for an unknown format', async () => {
-    const { code, stdout, stderr } = await run('--format', 'xml');
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain("'xml' is invalid");
-  });
 });

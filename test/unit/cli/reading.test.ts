@@ -530,13 +530,6 @@ describe('a command that reads the store', () => {
     expect(await run('status')).toMatchObject({ code: 0 });
   });
 
-  it('prints the errors of an invalid configuration and exits 2', async () => {
-    config = writeConfiguration(temporaryDirectory(), [{ id: 'a', nonsense: 1 }]);
-    const { code, stdout, stderr } = await run('status', '--json');
-    expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
-    expect(stderr).toContain('unknown key "nonsense"');
-  });
-
   it('reads the latest commit while another process has the store open', async () => {
     const statuses = async () => {
       const { code, stdout } = await runProcess('status', '--json');

@@ -71,12 +71,6 @@ describe('a table', () => {
     ];
     expect(lines(rows).slice(1)).toEqual(['日本  A       x', 'abcd  B       y']);
   });
-
-  it('escapes line breaks and control characters in a cell', () => {
-    const rows = [{ id: 'a', status: 'B', name: 'x\n\u001b[1A\u202efake  COMPLETED' }];
-    expect(lines(rows)).toHaveLength(2);
-    expect(lines(rows)[1]).toBe('a   B       x\\n\\u001b[1A\\u202efake  COMPLETED');
-  });
 });
 
 describe('JSON lines', () => {

@@ -124,6 +124,7 @@ describe('bad usage', () => {
       /'--format <format>' cannot be used with option '--json'/,
     ],
     [['failures', '--format', 'json'], /'json' is invalid.*csv/],
+    [['export', '--format', 'xml'], /'xml' is invalid/],
     [['causes', '--since', '24'], /'24' is invalid.*did you mean "24h"\?/],
     [['causes', '--limit', '0'], /'0' is invalid/],
     [['failures', '--since', 'yesterday'], /'yesterday' is invalid.*30m, 24h or 7d/],
