@@ -181,8 +181,8 @@ export async function startAlertmanager(directory: string, address: string, conf
   const url = `http://${address}/api/v2/alerts`;
   return {
     /** Sends alerts that fire now. */
-    post: async (alerts: readonly Labels[]) => {
-      const body = JSON.stringify(alerts.map((labels) => ({ labels })));
+    post: async (alerts: readonly Labels[], annotations: Labels = {}) => {
+      const body = JSON.stringify(alerts.map((labels) => ({ labels, annotations })));
       const headers = { 'content-type': 'application/json' };
       await vi.waitFor(async () => {
         const answer = await fetch(url, { method: 'POST', body, headers });

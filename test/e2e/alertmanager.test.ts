@@ -1,4 +1,7 @@
+import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { type AddressInfo, type Server, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -9,21 +12,24 @@ import { alerts } from '../unit/prometheus/rules-file.ts';
 import { type Labels, PATIENCE, RUNS, shipped, startAlertmanager, startWebhook } from './stack.ts';
 
 const DOCUMENT = join(import.meta.dirname, '../../docs/alerting.md');
+const FOLDER = join(import.meta.dirname, '../../config/alertmanager');
 const TEAMS = ['search', 'ads', 'support'];
 const WATCHDOG: Labels = { alertname: 'EvalwatchWatchdog', severity: 'none' };
 /** Suppresses every other alert. */
 const ABSENT: Labels = { alertname: 'EvalwatchAbsent', severity: 'critical' };
 
-const firing = alerts.map(({ alert, labels, annotations }) => ({
+const shippedAlerts = alerts.map(({ alert, labels, annotations }) => ({
   isOfProject: annotations.summary.includes('$labels.project'),
   labels: { alertname: alert, severity: labels.severity },
 }));
-const ofProjects = firing.filter(({ isOfProject }) => isOfProject).map(({ labels }) => labels);
+const ofProjects = shippedAlerts
+  .filter(({ isOfProject }) => isOfProject)
+  .map(({ labels }) => labels);
 /**
  * Alerts about evalwatch itself, each with its own instance. Excludes the watchdog, the alert that suppresses all others and
  * one that is suppressed.
  */
-const ofEvalwatch: readonly Labels[] = firing
+const ofEvalwatch: readonly Labels[] = shippedAlerts
   .filter(({ isOfProject }) => !isOfProject)
   .map(({ labels }) => labels)
   .filter(({ alertname }) => !/Watchdog|Absent|WorkerLeaseLost/.test(alertname))
@@ -38,13 +44,13 @@ function alertsOf(team: string | undefined): readonly Labels[] {
   }));
 }
 
-/** Returns notifications as "receiver alertname project". */
+/** Returns notifications as "receiver alertname project", or "receiver alertname instance". */
 function sentTo(receiverOf: (severity: string) => string, all: readonly Labels[]) {
   return all.map((labels) => sentence(receiverOf(labels['severity'] ?? ''), labels));
 }
 
-function sentence(receiver: string, { alertname, project = '' }: Labels): string {
-  return `${receiver} ${alertname} ${project}`;
+function sentence(receiver: string, { alertname, project, instance }: Labels): string {
+  return `${receiver} ${alertname} ${project ?? instance ?? ''}`;
 }
 
 const toEverybody = (severity: string) => severity;
@@ -146,6 +152,116 @@ describe.runIf(RUNS)('Alertmanager with the shipped configuration', { timeout: 3
       ]);
     expect(await manager.suppressed()).toEqual([sentence('ads-chat', { ...result, project: 'a' })]);
   });
+
+  const cause = 'service';
+  const exceptions = ['EvalwatchAbsent', 'EvalwatchWatchdog'];
+  const others = alerts.map(({ alert }) => alert).filter((name) => !exceptions.includes(name));
+
+  it.each<readonly [what: string, firing: readonly Labels[], suppressed: readonly string[]]>([
+    [
+      'whose cause fires, within the same project',
+      [
+        { alertname: 'EvalwatchAuthFailing', project: 'a' },
+        { alertname: 'EvalwatchProjectPollFailing', project: 'a' },
+        { alertname: 'EvalwatchDataStale', project: 'a' },
+        { alertname: 'EvalwatchProjectPollFailing', project: 'b' },
+        { alertname: 'EvalwatchDataStale', project: 'b' },
+        { alertname: 'EvalwatchSchedulerStalled', project: 'c' },
+        { alertname: 'EvalwatchDataStale', project: 'c' },
+        { alertname: 'EvalwatchDataStale', project: 'd' },
+        { alertname: 'EvalwatchPromptsVanished', project: 'd' },
+        { alertname: 'EvalwatchPromptsMissing', project: 'd' },
+        { alertname: 'EvalwatchPromptsMissing', project: 'e' },
+        { alertname: 'EvalwatchProjectsUnowned' },
+        { alertname: 'EvalwatchWorkerLeaseLost', instance: 'x' },
+      ],
+      [
+        'EvalwatchDataStale a',
+        'EvalwatchDataStale b',
+        'EvalwatchDataStale c',
+        'EvalwatchProjectPollFailing a',
+        'EvalwatchPromptsMissing d',
+        'EvalwatchWorkerLeaseLost x',
+      ],
+    ],
+    [
+      'with cause="service" while EvalwatchServiceFailing fires, and no others',
+      [
+        { alertname: 'EvalwatchServiceFailing', instance: 'x', cause },
+        { alertname: 'EvalwatchAuthFailing', project: 'a', cause },
+        { alertname: 'EvalwatchProjectPollFailing', project: 'b', cause },
+        { alertname: 'EvalwatchDataStale', project: 'c', cause },
+        { alertname: 'EvalwatchPromptFailed', project: 'd' },
+        { alertname: 'EvalwatchAuthFailing', project: 'e' },
+        { alertname: 'EvalwatchProjectPollFailing', project: 'f' },
+        { alertname: 'EvalwatchDataStale', project: 'g' },
+      ],
+      ['EvalwatchAuthFailing a', 'EvalwatchDataStale c', 'EvalwatchProjectPollFailing b'],
+    ],
+    [
+      'EvalwatchServiceFailing with cause="store" while EvalwatchStoreWriteFailing fires',
+      [
+        { alertname: 'EvalwatchStoreWriteFailing' },
+        { alertname: 'EvalwatchServiceFailing', instance: 'x', cause: 'store' },
+        { alertname: 'EvalwatchServiceFailing', instance: 'y', cause },
+        { alertname: 'EvalwatchProjectPollFailing', project: 'a', cause },
+        { alertname: 'EvalwatchProjectPollFailing', project: 'b' },
+      ],
+      ['EvalwatchProjectPollFailing a', 'EvalwatchServiceFailing x'],
+    ],
+    [
+      'of the same instance while EvalwatchDown fires, none with cause="service" by itself',
+      [
+        { alertname: 'EvalwatchAuthFailing', project: 'a', cause },
+        { alertname: 'EvalwatchProjectPollFailing', project: 'b', cause },
+        { alertname: 'EvalwatchDataStale', project: 'c', cause },
+        { alertname: 'EvalwatchPromptFailed', project: 'd' },
+        { alertname: 'EvalwatchProjectsUnowned' },
+        { alertname: 'EvalwatchDown', instance: 'x' },
+        { alertname: 'EvalwatchCrashLooping', instance: 'x' },
+        { alertname: 'EvalwatchCrashLooping', instance: 'y' },
+        { alertname: 'SomebodyElses', instance: 'x' },
+      ],
+      ['EvalwatchCrashLooping x'],
+    ],
+    [
+      'of evalwatch, but not the watchdog, while EvalwatchAbsent fires',
+      [...exceptions, ...others, 'SomebodyElses'].map((alertname) => ({ alertname, project: 'a' })),
+      others.map((name) => `${name} a`).toSorted(),
+    ],
+  ])('suppresses alerts %s', async (_, firing, suppressed) => {
+    await using manager = await startWith((text) => text);
+    await manager.post(firing);
+    await expect
+      .poll(async () => {
+        const held = await manager.suppressed();
+        return held.map((each) => each.replace(/^\S+ /, '')).toSorted();
+      }, PATIENCE)
+      .toEqual(suppressed);
+  });
+
+  it.each(['slack', 'mail'] as const)('says by %s what failed, with its links', async (name) => {
+    const annotations = {
+      summary: 'A prompt of project chat failed',
+      description: 'The newest failure was found 5s ago: TIMEOUT 1.',
+      page_url: 'https://evalwatch.example.com/projects/chat',
+      runbook_url: 'https://runbooks.example.com/EvalwatchPromptFailed.md',
+    };
+    await using directory = await temporaryDirectory();
+    await using received = await (name === 'slack' ? postBox() : mailBox());
+    const config = await receiverConfig(name, received.address);
+    const address = `127.0.0.1:${await freePort()}`;
+    await using manager = await startAlertmanager(directory.path, address, config);
+    await manager.post([{ alertname: 'EvalwatchPromptFailed', project: 'chat' }], annotations);
+    await expect.poll(() => received.text(), PATIENCE).toContain('EvalwatchPromptFailed.md');
+    for (const text of Object.values(annotations)) expect(received.text()).toContain(text);
+  });
+});
+
+it('Alertmanager sends nothing to an address that nobody has chosen', async () => {
+  const text = await readFile(join(FOLDER, 'alertmanager.yml'), 'utf8');
+  const { receivers } = parse(text) as { receivers: readonly object[] };
+  expect(receivers).toEqual(['critical', 'warning', 'info', 'watchdog'].map((name) => ({ name })));
 });
 
 interface Route {
@@ -157,8 +273,8 @@ interface Route {
 }
 
 it('team routes have the same group_wait and repeat_interval as the default routes', async () => {
-  const file = join(import.meta.dirname, '../../config/alertmanager/alertmanager.yml');
-  const { route } = parse(withTeams(await readFile(file, 'utf8'), TEAMS)) as { route: Route };
+  const text = await readFile(join(FOLDER, 'alertmanager.yml'), 'utf8');
+  const { route } = parse(withTeams(text, TEAMS)) as { route: Route };
   const urgency = (routes: readonly Route[] = []) => {
     const bySeverity = routes
       .filter(({ matchers }) => matchers[0]?.startsWith('severity'))
@@ -171,6 +287,62 @@ it('team routes have the same group_wait and repeat_interval as the default rout
   );
   for (const { routes } of ofTeams) expect(urgency(routes)).toEqual(urgency(route.routes));
 });
+
+/** Returns a configuration with one of the receivers, which sends to `address`; without a login or TLS. */
+async function receiverConfig(name: 'slack' | 'mail', address: string): Promise<string> {
+  const text = await readFile(join(FOLDER, 'receivers.yml'), 'utf8');
+  const { receivers } = parse(
+    text
+      .replace(/api_url_file: .*/, `api_url: http://${address}/`)
+      .replace(/smarthost: .*/, `smarthost: ${address}\n        require_tls: false`)
+      .replaceAll(/^ *auth_.*\n/gm, ''),
+  ) as { receivers: readonly { readonly name: string }[] };
+  return JSON.stringify({
+    route: { receiver: name, group_wait: '0s' },
+    receivers: receivers.filter((each) => each.name === name),
+  });
+}
+
+/** Takes what is posted by HTTP. */
+function postBox() {
+  return box((take) =>
+    createServer((request, response) => {
+      request.on('data', take).on('end', () => response.end());
+    }),
+  );
+}
+
+/** Takes what is mailed by SMTP. */
+function mailBox() {
+  return box((take) =>
+    createTcpServer((socket) => {
+      socket.write('220 ready\r\n');
+      // The sender waits for the answer to each command.
+      socket.on('data', (data: Buffer) => {
+        take(data);
+        socket.write(/^DATA/m.test(data.toString()) ? '354 go on\r\n' : '250 ok\r\n');
+      });
+    }),
+  );
+}
+
+async function box(serve: (take: (data: Buffer) => void) => Server) {
+  let text = '';
+  const server = serve((data) => {
+    text += data.toString();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
+    text: () => text,
+    [Symbol.asyncDispose]: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      await closed;
+    },
+  };
+}
 
 /** Starts Alertmanager with the shipped configuration, edited as a user would, its times cut to seconds. */
 async function startWith(
