@@ -32,10 +32,7 @@ export interface StartOptions {
   readonly enter?: string;
 }
 
-/**
- * Starts Node in this repository, with a program or an option, and with the Node flags and the memory allocation of the image and the systemd unit,
- * and with those of `options`.
- */
+/** Starts Node in this repository as the image and the systemd unit start it, with a program or an option. */
 export function startNode(
   program: string,
   args: readonly string[] = [],

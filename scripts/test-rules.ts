@@ -1,7 +1,7 @@
 /**
  * Checks what evalwatch ships for Prometheus, Alertmanager and Grafana with promtool and amtool: the alert rules with their
- * tests, the queries of the runbooks and of the dashboard, and both configurations. It installs the tools where that is allowed. Without them it fails in CI;
- * elsewhere it says that nothing is checked.
+ * tests, the queries of the runbooks and of the dashboard, and both configurations. It installs the tools where that is
+ * allowed. Without them it fails in CI, and elsewhere says that nothing is checked.
  */
 import { spawnSync } from 'node:child_process';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';

@@ -62,13 +62,15 @@ describe.runIf(RUNS)('Alertmanager with the shipped configuration', { timeout: 3
     await using manager = await startWith((text) => withTeams(text, TEAMS));
     const posted = [undefined, 'without-a-route', ...TEAMS].map(alertsOf);
     const [ofNobody = [], ofOther = [], ...ofTeams] = posted;
+    const unheardOf = { alertname: 'EvalwatchUnheardOf', team: 'ads', severity: 'page' };
     const expected = [
       ...sentTo(toEverybody, [...ofNobody, ...ofOther, ...ofEvalwatch]),
+      sentence('ads-chat', unheardOf),
       ...TEAMS.flatMap((team, index) => sentTo(toTeam(team), ofTeams[index] ?? [])),
     ].toSorted();
     expect(expected.length).toBeGreaterThan(60);
 
-    await manager.post([...posted.flat(), ...ofEvalwatch, WATCHDOG]);
+    await manager.post([...posted.flat(), ...ofEvalwatch, unheardOf, WATCHDOG]);
 
     await expect.poll(() => manager.pages(), PATIENCE).toEqual(expected);
     const watchdog = sentence('watchdog', WATCHDOG);
@@ -87,13 +89,6 @@ describe.runIf(RUNS)('Alertmanager with the shipped configuration', { timeout: 3
     await expect.poll(() => manager.pages(), PATIENCE).toEqual(all);
     const watchdog = sentence('watchdog', WATCHDOG);
     expect(await manager.routed()).toEqual([...all, watchdog].toSorted());
-  });
-
-  it('routes an alert with an unknown severity to the chat of its team', async () => {
-    await using manager = await startWith((text) => withTeams(text, TEAMS));
-    const alert = { alertname: 'EvalwatchUnheardOf', team: 'ads', severity: 'page' };
-    await manager.post([alert]);
-    await expect.poll(() => manager.pages(), PATIENCE).toEqual([sentence('ads-chat', alert)]);
   });
 
   it('repeats the watchdog alert, even while EvalwatchAbsent suppresses the other alerts', async () => {
@@ -133,24 +128,6 @@ describe.runIf(RUNS)('Alertmanager with the shipped configuration', { timeout: 3
           sentence('search-pager', stale),
         ].toSorted(),
       );
-  });
-
-  it('suppresses an alert of a team if its cause fires for the same project', async () => {
-    await using manager = await startWith((text) => withTeams(text, TEAMS));
-    const cause = { alertname: 'EvalwatchAuthFailing', severity: 'critical', team: 'ads' };
-    const result = { alertname: 'EvalwatchProjectPollFailing', severity: 'warning', team: 'ads' };
-    await manager.post([{ ...cause, project: 'a' }]);
-    await expect.poll(() => manager.pages(), PATIENCE).toHaveLength(1);
-
-    await manager.post(['a', 'b'].map((project) => ({ ...result, project })));
-
-    await expect
-      .poll(() => manager.pages(), PATIENCE)
-      .toEqual([
-        sentence('ads-chat', { ...result, project: 'b' }),
-        sentence('ads-pager', { ...cause, project: 'a' }),
-      ]);
-    expect(await manager.suppressed()).toEqual([sentence('ads-chat', { ...result, project: 'a' })]);
   });
 
   const cause = 'service';
