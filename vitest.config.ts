@@ -15,7 +15,7 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     teardownTimeout: 60_000,
-    // Most tests wait for processes and timers rather than for a core: on two cores, 4 took 210 s, 6 180 s and 7 167 s.
+    // On two cores; most tests wait for processes and timers rather than for a core.
     maxWorkers: 7,
     sequence: { sequencer: LongestFirst },
     projects: [

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
-import { shippedPackages } from '../../../scripts/package.ts';
+import { isAllowed, shippedPackages } from '../../../scripts/package.ts';
 
 const generator = fileURLToPath(new URL('../../../scripts/package.ts', import.meta.url));
 
@@ -33,4 +33,20 @@ it('the SBOM lists exactly the shipped packages, each with purl, licence and has
       !purl.startsWith('pkg:npm/') || licenses.length === 0 || hashes.length === 0,
   );
   expect(incomplete).toEqual([]);
+});
+
+it.each([
+  ['MIT', true],
+  ['(MIT OR GPL-3.0)', true],
+  ['GPL-3.0 OR ISC', true],
+  ['', false],
+  ['GPL-3.0', false],
+  ['MITX', false],
+  ['MIT AND GPL-3.0', false],
+  ['(MIT OR Apache-2.0) AND GPL-3.0', false],
+  ['(MIT OR Apache-2.0) and GPL-3.0', false],
+  ['(MIT OR Apache-2.0)AND GPL-3.0', false],
+  ['GPL-3.0 AND (MIT OR Apache-2.0)', false],
+])('isAllowed evaluates the licence expression "%s"', (license, expected) => {
+  expect(isAllowed(license)).toBe(expected);
 });
