@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process';
 import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
+import { children } from './children.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 import { ENTRY } from './entry.ts';
 import { main } from '../../src/cli/cli.ts';
@@ -33,6 +34,7 @@ export async function execute(
     env: { PATH: process.env['PATH'], ...COMPILE_CACHE, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
+  children.add(child);
   const [stdout, stderr, [code, signal]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),
@@ -41,6 +43,7 @@ export async function execute(
       child.once('close', (...end) => resolve(end));
     }),
   ]);
+  children.delete(child);
   return { code, signal, stdout, stderr };
 }
 

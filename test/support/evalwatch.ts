@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { setTimeout } from 'node:timers/promises';
 import { children } from './children.ts';
+import { execute } from './command-line.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 import { entryOf } from './entry.ts';
 import { SOURCE } from '../../proof/row.ts';
@@ -90,7 +91,7 @@ export async function pollNow(url: string): Promise<readonly Readonly<Record<str
       polled?: readonly Record<string, unknown>[];
     };
     if (polled.length > 0) return polled;
-    await sleep(100);
+    await setTimeout(100);
   }
 }
 
@@ -267,17 +268,13 @@ export async function evalwatch(
   args: readonly string[],
   source = SOURCE,
 ): Promise<Finished> {
-  const child = spawn(process.execPath, [entryOf(source), ...args, '--config', config], {
-    env: { PATH: process.env['PATH'], ...COMPILE_CACHE },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const [stdout, ended] = await Promise.all([text(child.stdout), endOf(child)]);
+  const command = [entryOf(source), ...args, '--config', config];
+  const finished = await execute(process.execPath, command);
   return {
-    ...ended,
-    stdout,
-    json: () => JSON.parse(stdout) as readonly Record<string, unknown>[],
+    ...finished,
+    json: () => JSON.parse(finished.stdout) as readonly Record<string, unknown>[],
     lines: () =>
-      ended.stderr
+      finished.stderr
         .split('\n')
         .filter((each) => each.startsWith('{'))
         .map((each) => JSON.parse(each) as LogLine),
@@ -291,10 +288,6 @@ export function isAlive(pid: number): boolean {
   } catch {
     return false;
   }
-}
-
-async function sleep(ms: number): Promise<void> {
-  await setTimeout(ms);
 }
 
 /** Returns the result and the time until it resolved, ms. */
