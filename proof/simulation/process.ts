@@ -7,7 +7,7 @@ import type { Config } from '../../src/config/config.ts';
 import type { Logger } from '../../src/log/logger.ts';
 import type * as ErrorsRoom from '../../src/monitor/errors.ts';
 import type { FinishedPoll, MonitorEvent } from '../../src/monitor/events.ts';
-import type { Access } from './backend.ts';
+import type { ConfiguredProjects, ReadLease } from './backend.ts';
 import type { Kernel } from './kernel.ts';
 import { type Machine, createMachine } from './machine.ts';
 import { type Network, type NetworkOptions, createNetwork } from './network.ts';
@@ -147,12 +147,94 @@ function isConfigured({ config, isReloading }: Life, project: string): boolean {
   return isReloading || config.projects.some(({ id }) => id === project);
 }
 
+/** What a store calls when something happens to the statements of a process. */
+export type Hooks = ReturnType<typeof createHooks>;
+
+/** @param addedAt when each project was last added to those that are configured in the database */
+function createHooks(
+  simulation: Simulation,
+  machine: Machine,
+  life: () => Life,
+  addedAt: Map<string, number>,
+) {
+  const { course, oracle, watch, rollouts, failovers, endings } = simulation;
+  const { kernel, fault } = course;
+  const { name } = machine;
+
+  return {
+    machine,
+    /** Called when a write is executed, before its answer arrives. */
+    onWritten: () => endings.dieSometimes(life()),
+    onRefused: () => {
+      if (simulation.conditions.isStoreUsual()) endings.stopSometimes(life(), STOP_AT_REFUSAL);
+    },
+    /** Whether the process is cut off: nothing that it or the store sends now arrives. */
+    isCutOff: () => simulation.partitions.isCutOff(life().host),
+    /**
+     * Called when a commit of a poll with listings is sent. Returns whether a standby takes over first, so that the commit
+     * goes to the standby.
+     */
+    onCommitting: (project: string) => {
+      simulation.outages.committing(life());
+      return failovers.committing(project);
+    },
+    /** Called when a commit of a poll with listings is stored. */
+    onCommitted: (project: string) => {
+      failovers.committed(project);
+      oracle.committed(name, project);
+    },
+    /**
+     * Called when a claim of projects is sent. Returns whether a standby takes over first: the claim then goes to the standby,
+     * and its answer is lost.
+     */
+    onClaimSent: () => failovers.sendingClaim(name),
+    /** Called before the database executes a claim of projects. Returns the function to call with the claimed projects. */
+    onClaiming: () => {
+      const onClaimed = failovers.claiming(name);
+      return (claimed: readonly string[]) => {
+        watch.claimed(claimed);
+        onClaimed?.(claimed);
+      };
+    },
+    onConfigured: (change: ConfiguredProjects) => {
+      for (const project of change.added) addedAt.set(project, kernel.now());
+      rollouts.configured(life(), change);
+    },
+    /** Called when the process has claimed a failure of a project that is configured in the database. */
+    onFailureClaimed: (project: string) => {
+      const own = life();
+      // It may still act on what it read before a reload, a pause or the change of another worker.
+      const changedAt = Math.max(own.configuredAt, own.resumedAt, addedAt.get(project) ?? 0);
+      if (isConfigured(own, project) || kernel.now() < changedAt + FORGOTTEN_MS) return;
+      fault(`${name}, which has not configured ${project}, takes a failure of it`);
+    },
+    onPostponementHeldUp: () => endings.dieSometimes(life(), DEATH_AT_POSTPONEMENT),
+    /** Called when a request is lost, or answered late. */
+    onTrouble: () => watch.troubled(name),
+    /** Called when a request other than a commit fails or is answered late: its worker may stop polling for a moment. */
+    onUnanswered: () => watch.unanswered(name),
+    /** Called when a release of projects fails within two seconds: its worker polls nothing until the next answered beat. */
+    onReleaseFailed: () => watch.releaseFailed(name, life),
+    onBeat: () => watch.beating(name),
+    onRenewed: () => {
+      watch.renewed(name);
+      endings.dieAtRenewalSometimes(life());
+    },
+    onLeasesRead: (leases: readonly ReadLease[]) => {
+      watch.beating(name);
+      simulation.deadLeases.read(name, leases);
+    },
+    onLeft: () => watch.left(name),
+    onGrantFailed: () => endings.stopSometimes(life(), STOP_AT_PLACES),
+  };
+}
+
 /** Returns the function that starts a process on a host, and another one if its store fails. */
 export function createStarts(
   simulation: Simulation,
   answer: NetworkOptions['answer'],
 ): (host: Host) => void {
-  const { course, oracle, watch, rollouts, failovers, endings } = simulation;
+  const { course, oracle, watch, rollouts, endings } = simulation;
   const { kernel, fault, bug } = course;
   let lives = 0;
   /** When each project was last added to those that are configured in the database. */
@@ -179,61 +261,6 @@ export function createStarts(
       },
       onListing: (listing) => oracle.read(machine.name, listing),
     });
-  }
-
-  function access(machine: Machine, life: () => Life): Promise<Access> {
-    const { name } = machine;
-    return simulation.backend.access({
-      machine,
-      onWritten: () => endings.dieSometimes(life()),
-      onRefused: () => {
-        if (simulation.conditions.isStoreUsual()) endings.stopSometimes(life(), STOP_AT_REFUSAL);
-      },
-      isCutOff: () => simulation.partitions.isCutOff(life().host),
-      onCommitting: (project) => {
-        simulation.outages.committing(life());
-        return failovers.committing(project);
-      },
-      onCommitted: (project) => {
-        failovers.committed(project);
-        oracle.committed(name, project);
-      },
-      onClaimSent: () => failovers.sendingClaim(name),
-      onClaiming: () => {
-        const onClaimed = failovers.claiming(name);
-        return (claimed) => {
-          watch.claimed(claimed);
-          onClaimed?.(claimed);
-        };
-      },
-      onConfigured: (change) => {
-        for (const project of change.added) addedAt.set(project, kernel.now());
-        rollouts.configured(life(), change);
-      },
-      onFailureClaimed: (project) => checkConfigured(life(), project),
-      onPostponementHeldUp: () => endings.dieSometimes(life(), DEATH_AT_POSTPONEMENT),
-      onTrouble: () => watch.troubled(name),
-      onUnanswered: () => watch.unanswered(name),
-      onReleaseFailed: () => watch.releaseFailed(name, life),
-      onBeat: () => watch.beating(name),
-      onRenewed: () => {
-        watch.renewed(name);
-        endings.dieAtRenewalSometimes(life());
-      },
-      onLeasesRead: (leases) => {
-        watch.beating(name);
-        simulation.deadLeases.read(name, leases);
-      },
-      onLeft: () => watch.left(name),
-      onGrantFailed: () => endings.stopSometimes(life(), STOP_AT_PLACES),
-    });
-  }
-
-  function checkConfigured(own: Life, project: string): void {
-    // It may still act on what it read before a reload, a pause or the change of another worker.
-    const changedAt = Math.max(own.configuredAt, own.resumedAt, addedAt.get(project) ?? 0);
-    if (isConfigured(own, project) || kernel.now() < changedAt + FORGOTTEN_MS) return;
-    fault(`${own.machine.name}, which has not configured ${project}, takes a failure of it`);
   }
 
   /** Checks that a poll did not begin after a reload that removed its project. A commit that is on its way then is told. */
@@ -279,7 +306,8 @@ export function createStarts(
     });
     const life = () => own;
     const network = connect(machine, life);
-    const store = await kernel.real(() => access(machine, life));
+    const hooks = createHooks(simulation, machine, life, addedAt);
+    const store = await kernel.real(() => simulation.backend.access(hooks));
     const own: Life = {
       host,
       machine,

@@ -4,9 +4,10 @@ import type * as OpenWorkRoom from '../../../src/store/open-work.ts';
 import type { Attempt, Database, Statement } from '../../../src/store/postgres/database.ts';
 import type * as PgErrorsRoom from '../../../src/store/postgres/errors.ts';
 import type * as PostgresRoom from '../../../src/store/postgres/postgres-store.ts';
-import type { AccessOptions, Backend, ReadLease } from '../backend.ts';
+import type { Backend, ReadLease } from '../backend.ts';
 import type { Kernel } from '../kernel.ts';
 import { START } from '../machine.ts';
+import type { Hooks } from '../process.ts';
 import { createSender, kindsOf, LATE_MS, type Limits, type SenderOptions } from './sender.ts';
 import { openServer, type Server } from './server.ts';
 
@@ -37,7 +38,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
   let reign = 0;
 
   /** Returns the function that opens the database of one process. */
-  function openerFor(process: AccessOptions): (limits: Limits) => Database {
+  function openerFor(process: Hooks): (limits: Limits) => Database {
     const sender = createSender({
       kernel,
       process,
@@ -127,7 +128,7 @@ function watch(
   { kernel, clockOffset, fault }: Pick<PostgresBackendOptions, 'kernel' | 'clockOffset' | 'fault'>,
 ) {
   return async (
-    process: AccessOptions,
+    process: Hooks,
     statement: Statement,
     values: readonly unknown[],
   ): Promise<readonly unknown[]> => {

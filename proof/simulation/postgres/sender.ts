@@ -1,6 +1,7 @@
 import type { DatabaseOptions, Statement } from '../../../src/store/postgres/database.ts';
-import type { AccessOptions, StoreWeather } from '../backend.ts';
+import type { StoreWeather } from '../backend.ts';
 import type { Kernel } from '../kernel.ts';
+import type { Hooks } from '../process.ts';
 
 /** Time limit of statements that begin after the abort, ms, as in src/store/postgres/database.ts. */
 const AFTER_ABORT_TIMEOUT_MS = 1000;
@@ -44,7 +45,7 @@ export interface Sender {
 
 export interface SenderOptions {
   readonly kernel: Kernel;
-  readonly process: AccessOptions;
+  readonly process: Hooks;
   readonly leaseMs: number;
   readonly weather: () => StoreWeather;
   /** Number of the server that takes the statements: nothing that was sent to an earlier one arrives. */
