@@ -2,7 +2,6 @@ import { createService } from '../../src/simulator/service.ts';
 import { createKeyRing } from '../../src/simulator/world/key-ring.ts';
 import { World } from '../../src/simulator/world/world.ts';
 import { randomNumbers } from '../random.ts';
-import type { Backend } from './backend.ts';
 import { createCourse, createHosts } from './course.ts';
 import { createDatabaseClock, createSetbacks, createWallClocks } from './faults/clocks.ts';
 import { createFailovers } from './faults/failovers.ts';
@@ -72,9 +71,13 @@ export async function simulate(source: string, part: Part, seed: number): Promis
   const world = createWorld(course, seed);
   const conditions = createConditions(course);
   const databaseClock = createDatabaseClock(course);
-  const surroundings = { course, sources, world, conditions, databaseClock };
-  await using backend = await openBackend(source, surroundings);
-  const parts = assemble({ hosts, backend, ...surroundings }, seed);
+  const store = { kernel, source, weather: conditions.store };
+  const { leaseMs, fault } = course;
+  await using backend = course.isShared
+    ? await createPostgresBackend({ ...store, leaseMs, fault, clockOffset: databaseClock.offset })
+    : await createSqliteBackend(store);
+  const given = { course, sources, hosts, world, backend, conditions, databaseClock };
+  const parts = assemble(given, seed);
   const { endings, failovers, outages, rollouts } = parts;
 
   for (const host of hosts) course.later(kernel.random() * SECOND, () => parts.start(host));
@@ -160,22 +163,7 @@ type Given = Pick<
   'course' | 'sources' | 'hosts' | 'world' | 'backend' | 'conditions' | 'databaseClock'
 >;
 
-/** Opens the store of all processes: PostgreSQL for several, otherwise SQLite. */
-async function openBackend(
-  source: string,
-  { course, conditions, databaseClock }: Pick<Given, 'course' | 'conditions' | 'databaseClock'>,
-): Promise<Backend> {
-  const { kernel, isShared, leaseMs, fault } = course;
-  const common = { kernel, source, weather: conditions.store };
-  if (!isShared) return await createSqliteBackend(common);
-  return await createPostgresBackend({
-    ...common,
-    leaseMs,
-    fault,
-    clockOffset: databaseClock.offset,
-  });
-}
-
+/** Makes the parts that disturb and judge the processes. */
 function assemble(given: Given, seed: number): Simulation {
   const { course, world } = given;
   const { kernel, isShared, leaseMs } = course;
