@@ -12,35 +12,6 @@ interface Line {
   readonly text: string;
 }
 
-/** Virtual time of one run: a queue of events and one thread. */
-export interface Kernel {
-  /** Virtual time, ms from the start. */
-  now(): number;
-  /** Returns a random number from 0 up to, not including, 1. */
-  random(): number;
-  /** Returns true with this probability. */
-  chance(probability: number): boolean;
-  /** Returns a number from `least` up to, not including, `most`. */
-  between(least: number, most: number): number;
-  /** Calls back `ms` from now. Returns the function that cancels it. */
-  after(ms: number, run: () => void): () => void;
-  /**
-   * Waits for real input or output, while virtual time stands still. Calls run one after the other, because real time would
-   * decide which ends first. `work` must not call `real`: it would wait for itself.
-   */
-  real<Result>(work: () => Promise<Result>): Promise<Result>;
-  /** Adds a line to the trace. */
-  note(text: string): void;
-  /** Ends `runUntil` after this event. */
-  stop(): void;
-  /** Runs all events until this virtual time, or until the work has settled. @throws {Error} if it has not by then */
-  runUntil(at: number, work?: Promise<unknown>): Promise<void>;
-  /** Returns a hash of the times of all events: two runs with the same one are the same run. */
-  digest(): number;
-  /** Returns the last lines of the trace. */
-  trace(): readonly string[];
-}
-
 const MAX_KEPT_LINES = 4000;
 
 /**
@@ -82,7 +53,10 @@ function runImmediate(): boolean {
   return immediate !== undefined;
 }
 
-export function createKernel(random: () => number): Kernel {
+/** Virtual time of one run: a queue of events and one thread. */
+export type Kernel = ReturnType<typeof createKernel>;
+
+export function createKernel(random: () => number) {
   const heap: Event[] = [];
   const lines: Line[] = [];
   let now = 0;
@@ -173,18 +147,27 @@ export function createKernel(random: () => number): Kernel {
   }
 
   return {
+    /** Virtual time, ms from the start. */
     now: () => now,
+    /** Returns a random number from 0 up to, not including, 1. */
     random,
-    chance: (probability) => random() < probability,
-    between: (least, most) => least + random() * (most - least),
-    after: (ms, run) => {
+    /** Returns true with this probability. */
+    chance: (probability: number) => random() < probability,
+    /** Returns a number from `least` up to, not including, `most`. */
+    between: (least: number, most: number) => least + random() * (most - least),
+    /** Calls back `ms` from now. Returns the function that cancels it. */
+    after: (ms: number, run: () => void) => {
       const event: Event = { at: now + Math.max(0, ms), order: random(), run };
       push(event);
       return () => {
         event.run = undefined;
       };
     },
-    real: async (work) => {
+    /**
+     * Waits for real input or output, while virtual time stands still. Calls run one after the other, because real time would
+     * decide which ends first. `work` must not call `real`: it would wait for itself.
+     */
+    real: async <Result>(work: () => Promise<Result>): Promise<Result> => {
       const done = realWork.size === 0 ? work() : Promise.allSettled(realWork).then(work);
       realWork.add(done);
       try {
@@ -193,14 +176,17 @@ export function createKernel(random: () => number): Kernel {
         realWork.delete(done);
       }
     },
-    note: (text) => {
+    /** Adds a line to the trace. */
+    note: (text: string) => {
       lines.push({ at: now, text });
       if (lines.length > 2 * MAX_KEPT_LINES) lines.splice(0, MAX_KEPT_LINES);
     },
+    /** Ends `runUntil` after this event. */
     stop: () => {
       ending.isStopped = true;
     },
-    runUntil: async (end, work) => {
+    /** Runs all events until this virtual time, or until the work has settled. @throws {Error} if it has not by then */
+    runUntil: async (end: number, work?: Promise<unknown>) => {
       const state: { isOver: boolean; failure?: { readonly error: unknown } } = { isOver: false };
       work?.then(
         () => (state.isOver = true),
@@ -216,7 +202,9 @@ export function createKernel(random: () => number): Kernel {
       if (work === undefined) now = Math.max(now, end);
       else if (!state.isOver) throw new Error('something that should have ended has not');
     },
+    /** Returns a hash of the times of all events: two runs with the same one are the same run. */
     digest: () => digest,
+    /** Returns the last lines of the trace. */
     trace: () => lines.map(({ at, text }) => `${timeOf(at)} ${text}`),
   };
 }

@@ -1,26 +1,6 @@
 import type { Clock, Timer } from '../../src/monitor/ports/clock.ts';
 import type { Kernel } from './kernel.ts';
 
-/** One process of the simulation: its clocks, and whether it lives. Callbacks that are due during a pause run after it. */
-export interface Machine {
-  readonly name: string;
-  readonly clock: Clock;
-  isAlive(): boolean;
-  isPaused(): boolean;
-  /** Calls back in this process after `ms` of true time, unless it is dead by then. Returns the function that cancels it. */
-  after(ms: number, run: () => void): () => void;
-  /** Sets the wall clock forward or back. */
-  jump(ms: number): void;
-  /** Returns the times since then at which the wall clock was set back, in virtual time, and by how much, ms. */
-  setBacksSince(at: number): readonly SetBack[];
-  pause(): void;
-  resume(): void;
-  /** Ends the process: none of its callbacks runs any more. */
-  kill(): void;
-  /** Number of timers that wait and keep the process alive. */
-  timers(): number;
-}
-
 interface SetBack {
   readonly at: number;
   readonly ms: number;
@@ -32,12 +12,15 @@ export const START = Date.UTC(2030, 0, 7);
 const USUAL_DELAY_MS = 1.5;
 const RARE_DELAY_MS = 400;
 
+/** One process of the simulation: its clocks, and whether it lives. Callbacks that are due during a pause run after it. */
+export type Machine = ReturnType<typeof createMachine>;
+
 /** @param wallOffset how far the machine's wall clock is off, ms */
 export function createMachine(
   kernel: Kernel,
   name: string,
   { wallOffset, drift }: { readonly wallOffset: number; readonly drift: number },
-): Machine {
+) {
   const bornAt = kernel.now();
   let offset = wallOffset;
   let isAlive = true;
@@ -49,6 +32,7 @@ export function createMachine(
 
   const monotonic = () => 1000 + (kernel.now() - bornAt) * drift;
 
+  /** Calls back in this process after `ms` of true time, unless it is dead by then. Returns the function that cancels it. */
   function after(ms: number, run: () => void): () => void {
     let isCancelled = false;
     const due = () => {
@@ -129,11 +113,13 @@ export function createMachine(
     isAlive: () => isAlive,
     isPaused: () => isPaused,
     after,
-    jump: (ms) => {
+    /** Sets the wall clock forward or back. */
+    jump: (ms: number) => {
       offset += ms;
       if (ms < 0) setBacks.push({ at: kernel.now(), ms: -ms });
     },
-    setBacksSince: (at) => setBacks.filter((each) => each.at >= at),
+    /** Returns the times since then at which the wall clock was set back, in virtual time, and by how much, ms. */
+    setBacksSince: (at: number) => setBacks.filter((each) => each.at >= at),
     pause: () => {
       isPaused = true;
     },
@@ -143,10 +129,12 @@ export function createMachine(
       late = [];
       for (const run of due) kernel.after(0, () => (isAlive ? run() : undefined));
     },
+    /** Ends the process: none of its callbacks runs any more. */
     kill: () => {
       isAlive = false;
       late = [];
     },
+    /** Number of timers that wait and keep the process alive. */
     timers: () => timers,
   };
 }
