@@ -60,13 +60,9 @@ export interface NetworkOptions {
 }
 
 /** The connections of a process to the service: undici without sockets. */
-export interface Network {
-  readonly dispatcher: Dispatcher;
-  /** Number of requests that are under way. */
-  requests(): number;
-}
+export type Network = ReturnType<typeof createNetwork>;
 
-export function createNetwork(options: NetworkOptions): Network {
+export function createNetwork(options: NetworkOptions) {
   const { kernel, machine, answer, weather, onSent, answerDelay, onEnding, onListing } = options;
   let underWay = 0;
 
@@ -158,7 +154,7 @@ export function createNetwork(options: NetworkOptions): Network {
       if (kernel.chance(refused)) return fail('ECONNREFUSED');
       handler.onRequestStart?.(controller, {});
       if (isOver) return;
-      const host = hostOf(String(request.origin));
+      const { host } = new URL(String(request.origin));
       const isDetail = DETAIL.test(request.path);
       onSent(host, isDetail);
       const lateMs = answerDelay(isDetail);
@@ -183,6 +179,7 @@ export function createNetwork(options: NetworkOptions): Network {
       close: async () => {},
       destroy: async () => {},
     } as unknown as Dispatcher,
+    /** Number of requests that are under way. */
     requests: () => underWay,
   };
 }
@@ -200,15 +197,6 @@ function errorAnswer(kernel: Kernel): Answer {
 /** Returns a copy, because the client frees the memory of what it has read. */
 function ownCopy(bytes: Buffer): Buffer {
   return Buffer.from(new Uint8Array(bytes).buffer);
-}
-
-/** Hosts by origin: there are few. */
-const hosts = new Map<string, string>();
-
-function hostOf(origin: string): string {
-  const host = hosts.get(origin) ?? new URL(origin).host;
-  hosts.set(origin, host);
-  return host;
 }
 
 function lowerCase(headers: Dispatcher.DispatchOptions['headers']): Record<string, string> {
