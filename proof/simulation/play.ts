@@ -6,7 +6,7 @@ import type { Outcome } from './run.ts';
 import type { Part } from './scenario.ts';
 
 const CHILD = fileURLToPath(new URL('child.ts', import.meta.url));
-/** Disk in memory, because every commit is flushed. */
+/** Disk in memory, unless `TMPDIR` is set: every commit is flushed. */
 const MEMORY_DISK = '/dev/shm';
 /**
  * A young generation, in MiB, in which most objects die before it is full, and compilers that begin at once: functions run
@@ -37,7 +37,7 @@ export async function* play(part: Part, firstSeed: number, source: string): Asyn
     const args = [CHILD, source, part, String(seed), String(RUNS_PER_PROCESS)];
     const child = spawn(process.execPath, [...NODE_OPTIONS, ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
-      env: { ...process.env, ...(existsSync(MEMORY_DISK) && { TMPDIR: MEMORY_DISK }) },
+      env: { ...(existsSync(MEMORY_DISK) && { TMPDIR: MEMORY_DISK }), ...process.env },
     });
     let cpuSeconds = 0;
     try {
