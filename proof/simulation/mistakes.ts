@@ -41,22 +41,6 @@ async function search(part: Part, mistake: Bug, firstSeed: number): Promise<stri
 const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
   daemon: [
     {
-      what: 'what a transaction that was rolled back was to store is told',
-      file: 'store/sqlite/sql/transactions.ts',
-      replace: [
-        [
-          "const rollback = db.prepare('ROLLBACK');",
-          "const rollback = db.prepare('ROLLBACK');\n  let ended = 0;",
-        ],
-        [
-          'if (place.ends) commit.run();',
-          'if (place.ends) ((ended += 1) % 50 === 0 ? rollback : commit).run();',
-        ],
-      ],
-      // What is compared first depends on what was to be stored.
-      notice: /told, not stored|(?:transitions|prompts) of/,
-    },
-    {
       what: 'a listing whose commit failed counts as known',
       file: 'monitor/poller.ts',
       replace: [
