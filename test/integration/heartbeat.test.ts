@@ -4,8 +4,8 @@ import { PATIENCE, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { sendJson, startService } from '../support/service.ts';
 
 const SECRET = '5ecret-5ecret-5ecret';
-/** A minute takes half a second. */
-const FAST = { speed: 120 };
+/** A minute takes a second. */
+const FAST = { speed: 60 };
 const POLLS_PER_MINUTE = 3;
 const SCHEDULE = '*/20 * * * * *';
 
@@ -42,13 +42,13 @@ describe('the heartbeat', UNHURRIED, () => {
     await more();
 
     mode = 'hanging';
-    const seen = daemon.lines.length;
-    await daemon.line('heartbeat.withheld', { level: 'warn', reason: 'skipped' }, seen);
     // What was sent before has arrived by then.
-    await minutes(1);
+    await minutes(2);
     const { length } = monitor.arrivals;
     await minutes(3);
     expect(monitor.arrivals.length).toBe(length);
+    // A busy machine can make it withhold an earlier one too, and a reason is logged once.
+    await daemon.line('heartbeat.withheld', { level: 'warn', reason: 'skipped' });
 
     const url = await daemon.url();
     const pages = await Promise.all(
