@@ -9,7 +9,8 @@ const CPU_SECONDS = 20;
 /** Seeds are below this, so that they are easy to type. */
 const MAX_SEED = 1_000_000;
 
-it.each(PARTS)(
+// Each part has a process of its own.
+it.concurrent.each(PARTS)(
   'simulation of the part %s finds no fault from a seed that each commit changes',
   async (part) => {
     const seed = seedOfCommit();
