@@ -4,6 +4,7 @@ import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
+import { IN_CI } from '../test/support/debian-tool.ts';
 import { ALLOCATION, NODE_FLAGS } from '../test/support/node-flags.ts';
 import type { Workload } from './workload.ts';
 
@@ -196,6 +197,6 @@ export async function limitMemory(bytes: number): Promise<MemoryLimit | undefine
 
 /** Says that something is not measured. @throws {Error} if `CI` is set, because CI may skip nothing */
 export function missing(what: string): void {
-  if (process.env['CI'] !== undefined) throw new Error(what);
+  if (IN_CI) throw new Error(what);
   console.warn(`not measured: ${what}`);
 }

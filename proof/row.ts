@@ -1,4 +1,5 @@
 import { fileURLToPath } from 'node:url';
+import { IN_CI } from '../test/support/debian-tool.ts';
 
 /** Sources of the product itself. */
 export const SOURCE = fileURLToPath(new URL('../src/', import.meta.url));
@@ -24,8 +25,7 @@ export class Unavailable extends Error {}
 /** Returns what a row needs on this machine. @throws {Unavailable} if it is undefined; in CI another error, so that the row fails */
 export function required<Thing>(what: string, thing: Thing | undefined): Thing {
   if (thing !== undefined) return thing;
-  const isCi = (process.env['CI'] ?? '') !== '';
-  throw new (isCi ? Error : Unavailable)(`${what} is missing`);
+  throw new (IN_CI ? Error : Unavailable)(`${what} is missing`);
 }
 
 /** A deliberate mistake: replacements of text in a file, by its path from src/. */

@@ -7,7 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { debianTool } from '../test/support/debian-tool.ts';
+import { debianTool, IN_CI } from '../test/support/debian-tool.ts';
 import { withTeams, withWebhooks } from '../test/support/team-routes.ts';
 import { temporaryDirectory } from '../test/support/temporary.ts';
 
@@ -29,7 +29,7 @@ const amtool = debianTool('prometheus-alertmanager', 'amtool');
 
 if (promtool === undefined || amtool === undefined) {
   console.error('The alert rules are not tested: promtool and amtool are not installed');
-  process.exitCode = process.env['CI'] === 'true' ? 1 : 0;
+  process.exitCode = IN_CI ? 1 : 0;
 } else {
   await using directory = await temporaryDirectory();
   const queries = join(directory.path, 'queries.yml');

@@ -1,5 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { IN_CI } from '../support/debian-tool.ts';
 import { startHere } from '../support/daemon-here.ts';
 import { workspace } from '../support/evalwatch.ts';
 import {
@@ -20,7 +21,7 @@ import { MINUTE, SECOND, type PageWorld } from '../support/page/world.ts';
 import { startAlpha } from '../support/service.ts';
 
 // In CI a missing browser fails the tests instead of skipping them.
-const runs = chromiumPath !== undefined || process.env['CI'] === 'true';
+const runs = chromiumPath !== undefined || IN_CI;
 const PHONE = { width: 360, height: 740 };
 const DESK = { width: 1280, height: 900 };
 const SLOW = { timeout: 240_000 };

@@ -14,7 +14,7 @@ import type { ErrorInfo } from '../../src/simulator/world/error-info.ts';
 import { World } from '../../src/simulator/world/world.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { startHere } from '../support/daemon-here.ts';
-import { debianTool } from '../support/debian-tool.ts';
+import { debianTool, IN_CI } from '../support/debian-tool.ts';
 import { workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
 import { withTeams, withWebhooks } from '../support/team-routes.ts';
@@ -29,7 +29,7 @@ const prometheus = debianTool('prometheus', 'prometheus') ?? '';
 const alertmanager =
   debianTool('prometheus-alertmanager', 'prometheus-alertmanager', 'alertmanager') ?? '';
 /** Whether both programs are installed. In CI a missing one fails the tests instead of skipping them. */
-export const RUNS = (prometheus !== '' && alertmanager !== '') || process.env['CI'] === 'true';
+export const RUNS = (prometheus !== '' && alertmanager !== '') || IN_CI;
 
 export type Labels = Readonly<Record<string, string>>;
 

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { describe, expect, it, vi } from 'vitest';
-import { debianTool } from '../support/debian-tool.ts';
+import { debianTool, IN_CI } from '../support/debian-tool.ts';
 import { startHere } from '../support/daemon-here.ts';
 import { PATIENCE, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { METRICS, type MetricFact } from '../support/metrics-table.ts';
@@ -172,23 +172,20 @@ describe('the metrics of a running daemon', UNHURRIED, () => {
 
   const promtool = debianTool('prometheus', 'promtool') ?? '';
   // In CI a missing promtool fails the test instead of skipping it.
-  it.runIf(promtool !== '' || process.env['CI'] === 'true')(
-    'pass promtool check metrics',
-    async () => {
-      await using service = await startAlpha();
-      service.set({ p1: 'RUNNING' });
-      await using place = await workspace(service.url, { projects: PROJECTS });
-      await using daemon = await startHere(place);
-      const url = await daemon.url();
-      const early = await scrape(url);
-      await daemon.line('project.baseline');
-      service.set({ p1: 'FAILED' });
-      await daemon.line('prompt.failed');
-      const late = await scrape(url);
-      for (const { text: input } of [early, late]) {
-        const checked = spawnSync(promtool, ['check', 'metrics'], { input, encoding: 'utf8' });
-        expect(checked).toMatchObject({ status: 0, stdout: '', stderr: '' });
-      }
-    },
-  );
+  it.runIf(promtool !== '' || IN_CI)('pass promtool check metrics', async () => {
+    await using service = await startAlpha();
+    service.set({ p1: 'RUNNING' });
+    await using place = await workspace(service.url, { projects: PROJECTS });
+    await using daemon = await startHere(place);
+    const url = await daemon.url();
+    const early = await scrape(url);
+    await daemon.line('project.baseline');
+    service.set({ p1: 'FAILED' });
+    await daemon.line('prompt.failed');
+    const late = await scrape(url);
+    for (const { text: input } of [early, late]) {
+      const checked = spawnSync(promtool, ['check', 'metrics'], { input, encoding: 'utf8' });
+      expect(checked).toMatchObject({ status: 0, stdout: '', stderr: '' });
+    }
+  });
 });

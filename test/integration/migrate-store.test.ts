@@ -5,6 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
+import { IN_CI } from '../support/debian-tool.ts';
 import { systemClock } from '../../src/app/clock.ts';
 import type { Store } from '../../src/monitor/ports/store.ts';
 import { openDatabase } from '../../src/store/postgres/database.ts';
@@ -75,250 +76,240 @@ async function settleSome(store: Store): Promise<void> {
   await store.postponeFailure(tried, tries);
 }
 
-describe.runIf(postgresPrograms() !== undefined || process.env['CI'] === 'true')(
-  'migrate-store',
-  () => {
-    let server: PostgresServer;
-    let shared: string;
-    beforeAll(async () => {
-      server = await startPostgres();
-      shared = await mkdtemp(join(tmpdir(), 'evalwatch-'));
-      await writeStore(join(shared, 'evalwatch.db'));
-    }, 60_000);
-    afterAll(async () => {
-      await server[Symbol.asyncDispose]();
-      await rm(shared, { recursive: true });
-    });
+describe.runIf(postgresPrograms() !== undefined || IN_CI)('migrate-store', () => {
+  let server: PostgresServer;
+  let shared: string;
+  beforeAll(async () => {
+    server = await startPostgres();
+    shared = await mkdtemp(join(tmpdir(), 'evalwatch-'));
+    await writeStore(join(shared, 'evalwatch.db'));
+  }, 60_000);
+  afterAll(async () => {
+    await server[Symbol.asyncDispose]();
+    await rm(shared, { recursive: true });
+  });
 
-    let directory: string;
-    let file: string;
-    /** Configuration of the file; `config` is that of the database. */
-    let before: string;
-    let config: string;
-    let database: { readonly name: string; readonly url: string };
-    const projects = PROJECTS.map((id) => ({ id }));
-    beforeEach(async () => {
-      directory = temporaryDirectory();
-      file = join(directory, 'evalwatch.db');
-      copyFileSync(join(shared, 'evalwatch.db'), file);
-      before = writeConfiguration(directory, projects);
-      database = await server.createDatabase();
-      const other = temporaryDirectory();
-      writeFileSync(join(other, 'url'), `${database.url}\n`);
-      config = writeConfiguration(other, projects, { store: { postgres_url_file: 'url' } });
-    });
+  let directory: string;
+  let file: string;
+  /** Configuration of the file; `config` is that of the database. */
+  let before: string;
+  let config: string;
+  let database: { readonly name: string; readonly url: string };
+  const projects = PROJECTS.map((id) => ({ id }));
+  beforeEach(async () => {
+    directory = temporaryDirectory();
+    file = join(directory, 'evalwatch.db');
+    copyFileSync(join(shared, 'evalwatch.db'), file);
+    before = writeConfiguration(directory, projects);
+    database = await server.createDatabase();
+    const other = temporaryDirectory();
+    writeFileSync(join(other, 'url'), `${database.url}\n`);
+    config = writeConfiguration(other, projects, { store: { postgres_url_file: 'url' } });
+  });
 
-    const move = (): Promise<Finished> =>
-      commandLine(['migrate-store', '--from', file, '--config', config, '--json']);
+  const move = (): Promise<Finished> =>
+    commandLine(['migrate-store', '--from', file, '--config', config, '--json']);
 
-    async function isEmpty(): Promise<boolean> {
-      const [row] = await server.query(
-        database.name,
-        `SELECT ${TABLES.map((table) => `NOT EXISTS (SELECT FROM evalwatch.${table})`).join(' AND ')} AS empty`,
-      );
-      return row?.['empty'] === true;
+  async function isEmpty(): Promise<boolean> {
+    const [row] = await server.query(
+      database.name,
+      `SELECT ${TABLES.map((table) => `NOT EXISTS (SELECT FROM evalwatch.${table})`).join(' AND ')} AS empty`,
+    );
+    return row?.['empty'] === true;
+  }
+
+  async function expectSameAnswers(): Promise<void> {
+    await expectSameRows();
+    for (const command of ['status', 'transitions', 'failures']) {
+      for (const which of [[], ['--project', 'p'], ['--limit', '3']]) {
+        const ask = (where: string) =>
+          commandLine([command, '--json', ...which, '--config', where]);
+        const [from, to] = await Promise.all([ask(before), ask(config)]);
+        expect(to).toEqual(from);
+        expect(JSON.parse(to.stdout)).not.toEqual([]);
+      }
     }
+  }
 
-    async function expectSameAnswers(): Promise<void> {
-      await expectSameRows();
-      for (const command of ['status', 'transitions', 'failures']) {
-        for (const which of [[], ['--project', 'p'], ['--limit', '3']]) {
-          const ask = (where: string) =>
-            commandLine([command, '--json', ...which, '--config', where]);
-          const [from, to] = await Promise.all([ask(before), ask(config)]);
-          expect(to).toEqual(from);
-          expect(JSON.parse(to.stdout)).not.toEqual([]);
+  async function expectSameRows(): Promise<void> {
+    const [from, to] = await Promise.all([
+      openReader({ path: file }),
+      openPostgresReader({ clock: systemClock, url: database.url }),
+    ]);
+    try {
+      expect(await to.projects()).toEqual(await from.projects());
+      expect(inOrder(await to.snapshot())).toEqual(inOrder(await from.snapshot()));
+      const causes = { since: 0, limit: 9 };
+      expect(await to.causes(causes)).toEqual(await from.causes(causes));
+      expect((await to.causes(causes)).causes).not.toEqual([]);
+      const start = { transition: 0, settlement: 0 };
+      expect(await to.events(start, 1000)).toEqual(await from.events(start, 1000));
+      expect(await to.transitions({ project: REMOVED })).toEqual(
+        await from.transitions({ project: REMOVED }),
+      );
+    } finally {
+      await Promise.all([from.close(), to.close()]);
+    }
+  }
+
+  it('copies all rows once, reports how many, and refuses a store that has changed since', async () => {
+    const first = await move();
+    const { code, stdout, stderr } = first;
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(JSON.parse(stdout)).toEqual([
+      { what: 'projects', moved: 4 },
+      { what: 'prompts', moved: HARD_TEXTS.length + 6 },
+      { what: 'datasets', moved: 2 },
+      expect.objectContaining({ what: 'transitions' }),
+      expect.objectContaining({ what: 'failures' }),
+      expect.objectContaining({ what: 'pending_failures' }),
+    ]);
+    await expectSameAnswers();
+
+    expect(await move()).toEqual({
+      ...first,
+      stderr: 'this store has already been copied into this database: nothing was changed\n',
+    });
+    await expectSameRows();
+
+    const store = await openStore({ path: file, clock: systemClock, emit: () => {} });
+    await see(store, 'q', { a: 'COMPLETED' }, 200);
+    await store.close();
+    expect(await move()).toMatchObject({
+      code: 1,
+      stdout: '',
+      stderr:
+        'error: the database of store.postgres_url_file or _env is not empty: name another one, or drop its schema evalwatch\n',
+    });
+  });
+
+  it('lets workers continue where the daemon stopped', async () => {
+    await move();
+    const sqlite = await openStore({ path: file, clock: systemClock, emit: () => {} });
+    const postgres = await openOwning();
+    try {
+      const due = { dueAt: 4000, limitPerProject: 100 };
+      expect(await postgres.store.pendingFailures(due)).toEqual(await sqlite.pendingFailures(due));
+      for (const store of [sqlite, postgres.store]) {
+        // One that had gone comes back, one that waited longest moves on, another one fails.
+        await see(store, 'p', { gone: 'RUNNING', missing: 'FAILED', "'": 'PENDING' }, 100);
+        await see(store, 'q', { a: 'RUNNING', b: 'COMPLETED' }, 110);
+        for (const failure of await store.pendingFailures(due)) {
+          const errorInfo = { error_id: `E${failure.transitionId}`, error_msg: 'x' };
+          await store.settleFailure(failure, { errorInfo, errorMsgTruncated: false }, 120);
         }
       }
+      const { projects: counted } = await sqlite.snapshot();
+      expect(
+        counted.flatMap(({ listings }) => listings.get('prompt')?.errors ?? []).length,
+      ).toBeGreaterThan(9);
+      expect(inOrder(await postgres.store.snapshot())).toEqual(inOrder(await sqlite.snapshot()));
+      const start = { transition: 0, settlement: 0 };
+      expect(await postgres.store.events(start, 1000)).toEqual(await sqlite.events(start, 1000));
+    } finally {
+      await postgres.leave();
+      await Promise.all([sqlite.close(), postgres.store.close()]);
     }
+  });
 
-    async function expectSameRows(): Promise<void> {
-      const [from, to] = await Promise.all([
-        openReader({ path: file }),
-        openPostgresReader({ clock: systemClock, url: database.url }),
-      ]);
-      try {
-        expect(await to.projects()).toEqual(await from.projects());
-        expect(inOrder(await to.snapshot())).toEqual(inOrder(await from.snapshot()));
-        const causes = { since: 0, limit: 9 };
-        expect(await to.causes(causes)).toEqual(await from.causes(causes));
-        expect((await to.causes(causes)).causes).not.toEqual([]);
-        const start = { transition: 0, settlement: 0 };
-        expect(await to.events(start, 1000)).toEqual(await from.events(start, 1000));
-        expect(await to.transitions({ project: REMOVED })).toEqual(
-          await from.transitions({ project: REMOVED }),
+  /** Opens a store whose only worker owns every project. */
+  async function openOwning() {
+    const worker = await startWorker(database.url, { id: 'the only one', leaseMs: 60_000 });
+    await worker.claim(PROJECTS);
+    return { store: worker.store, leave: () => worker.coordinator.leave(worker.id) };
+  }
+
+  it('can be repeated if it is killed before it writes the last table', async () => {
+    const empty = openDatabase({
+      clock: systemClock,
+      settings: await readUrl(database.url),
+      connections: 1,
+      timeoutMs: 10_000,
+    });
+    await migrate(empty);
+    await empty.close();
+    const blocker = await server.connect(database.name);
+    try {
+      // Lets the table be read, but not written.
+      await blocker.query(`BEGIN; LOCK TABLE evalwatch.settlement IN SHARE MODE`);
+      const child = spawn(
+        process.execPath,
+        [ENTRY, 'migrate-store', '--from', file, '--config', config],
+        { stdio: 'ignore' },
+      );
+      const exited = once(child, 'exit');
+      await vi.waitFor(async () => {
+        const waiting = await server.query(
+          database.name,
+          `SELECT FROM pg_locks WHERE NOT granted AND relation = 'evalwatch.settlement'::regclass`,
         );
-      } finally {
-        await Promise.all([from.close(), to.close()]);
-      }
+        expect(waiting).toHaveLength(1);
+      }, PATIENCE);
+      child.kill('SIGKILL');
+      await exited;
+      await blocker.query('COMMIT');
+    } finally {
+      await blocker.end();
     }
+    const { code, stderr } = await move();
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    await expectSameRows();
+  });
 
-    it('copies all rows once, reports how many, and refuses a store that has changed since', async () => {
-      const first = await move();
-      const { code, stdout, stderr } = first;
-      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      expect(JSON.parse(stdout)).toEqual([
-        { what: 'projects', moved: 4 },
-        { what: 'prompts', moved: HARD_TEXTS.length + 6 },
-        { what: 'datasets', moved: 2 },
-        expect.objectContaining({ what: 'transitions' }),
-        expect.objectContaining({ what: 'failures' }),
-        expect.objectContaining({ what: 'pending_failures' }),
-      ]);
-      await expectSameAnswers();
-
-      expect(await move()).toEqual({
-        ...first,
-        stderr: 'this store has already been copied into this database: nothing was changed\n',
+  it('refuses a database that a worker uses, and a file that a daemon uses, and names the process', async () => {
+    const postgres = await openOwning();
+    const store = await openStore({ path: file, clock: systemClock, emit: () => {} });
+    try {
+      expect(await move()).toMatchObject({
+        code: 1,
+        stderr: expect.stringContaining(`evalwatch.db is in use by process ${process.pid} on `),
       });
-      await expectSameRows();
-
-      const store = await openStore({ path: file, clock: systemClock, emit: () => {} });
-      await see(store, 'q', { a: 'COMPLETED' }, 200);
       await store.close();
       expect(await move()).toMatchObject({
         code: 1,
-        stdout: '',
         stderr:
-          'error: the database of store.postgres_url_file or _env is not empty: name another one, or drop its schema evalwatch\n',
+          'error: a worker uses the database of store.postgres_url_file or _env: stop all of them before\n',
       });
-    });
-
-    it('lets workers continue where the daemon stopped', async () => {
-      await move();
-      const sqlite = await openStore({ path: file, clock: systemClock, emit: () => {} });
-      const postgres = await openOwning();
-      try {
-        const due = { dueAt: 4000, limitPerProject: 100 };
-        expect(await postgres.store.pendingFailures(due)).toEqual(
-          await sqlite.pendingFailures(due),
-        );
-        for (const store of [sqlite, postgres.store]) {
-          // One that had gone comes back, one that waited longest moves on, another one fails.
-          await see(store, 'p', { gone: 'RUNNING', missing: 'FAILED', "'": 'PENDING' }, 100);
-          await see(store, 'q', { a: 'RUNNING', b: 'COMPLETED' }, 110);
-          for (const failure of await store.pendingFailures(due)) {
-            const errorInfo = { error_id: `E${failure.transitionId}`, error_msg: 'x' };
-            await store.settleFailure(failure, { errorInfo, errorMsgTruncated: false }, 120);
-          }
-        }
-        const { projects: counted } = await sqlite.snapshot();
-        expect(
-          counted.flatMap(({ listings }) => listings.get('prompt')?.errors ?? []).length,
-        ).toBeGreaterThan(9);
-        expect(inOrder(await postgres.store.snapshot())).toEqual(inOrder(await sqlite.snapshot()));
-        const start = { transition: 0, settlement: 0 };
-        expect(await postgres.store.events(start, 1000)).toEqual(await sqlite.events(start, 1000));
-      } finally {
-        await postgres.leave();
-        await Promise.all([sqlite.close(), postgres.store.close()]);
-      }
-    });
-
-    /** Opens a store whose only worker owns every project. */
-    async function openOwning() {
-      const worker = await startWorker(database.url, { id: 'the only one', leaseMs: 60_000 });
-      await worker.claim(PROJECTS);
-      return { store: worker.store, leave: () => worker.coordinator.leave(worker.id) };
+      expect(await isEmpty()).toBe(true);
+    } finally {
+      await postgres.leave();
+      await postgres.store.close();
     }
+  });
 
-    it('can be repeated if it is killed before it writes the last table', async () => {
-      const empty = openDatabase({
-        clock: systemClock,
-        settings: await readUrl(database.url),
-        connections: 1,
-        timeoutMs: 10_000,
+  it('reports the error in its options, without credentials or addresses of the database', async () => {
+    const { name } = await server.createDatabase();
+    const gone = writeConfiguration(temporaryDirectory(), projects, {
+      store: { postgres_url_env: 'DATABASE_URL' },
+    });
+    vi.stubEnv('DATABASE_URL', server.url(name).replace(/:\d+\//, ':1/'));
+    onTestFinished(() => void vi.unstubAllEnvs());
+    for (const [args, code, message] of [
+      [
+        ['--from', join(directory, 'nowhere.db'), '--config', config],
+        1,
+        /there is no store at .*nowhere\.db/,
+      ],
+      [['--from', file, '--config', before], 2, /does not name a PostgreSQL store: set store\./],
+      [['--config', config], 2, /required option '--from <file>' not specified/],
+      [
+        ['--from', file, '--config', gone],
+        1,
+        /^error: the database of store\.postgres_url_file or _env cannot be reached/,
+      ],
+    ] as const) {
+      const finished = await commandLine(['migrate-store', ...args]);
+      expect(finished).toMatchObject({
+        code,
+        stdout: '',
+        stderr: expect.stringMatching(message),
       });
-      await migrate(empty);
-      await empty.close();
-      const blocker = await server.connect(database.name);
-      try {
-        // Lets the table be read, but not written.
-        await blocker.query(`BEGIN; LOCK TABLE evalwatch.settlement IN SHARE MODE`);
-        const child = spawn(
-          process.execPath,
-          [ENTRY, 'migrate-store', '--from', file, '--config', config],
-          { stdio: 'ignore' },
-        );
-        const exited = once(child, 'exit');
-        await vi.waitFor(async () => {
-          const waiting = await server.query(
-            database.name,
-            `SELECT FROM pg_locks WHERE NOT granted AND relation = 'evalwatch.settlement'::regclass`,
-          );
-          expect(waiting).toHaveLength(1);
-        }, PATIENCE);
-        child.kill('SIGKILL');
-        await exited;
-        await blocker.query('COMMIT');
-      } finally {
-        await blocker.end();
+      for (const part of [PASSWORD, encodeURIComponent(PASSWORD), 'evalwatch_owner', '127.0.0.1']) {
+        expect(finished.stderr).not.toContain(part);
       }
-      const { code, stderr } = await move();
-      expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-      await expectSameRows();
-    });
-
-    it('refuses a database that a worker uses, and a file that a daemon uses, and names the process', async () => {
-      const postgres = await openOwning();
-      const store = await openStore({ path: file, clock: systemClock, emit: () => {} });
-      try {
-        expect(await move()).toMatchObject({
-          code: 1,
-          stderr: expect.stringContaining(`evalwatch.db is in use by process ${process.pid} on `),
-        });
-        await store.close();
-        expect(await move()).toMatchObject({
-          code: 1,
-          stderr:
-            'error: a worker uses the database of store.postgres_url_file or _env: stop all of them before\n',
-        });
-        expect(await isEmpty()).toBe(true);
-      } finally {
-        await postgres.leave();
-        await postgres.store.close();
-      }
-    });
-
-    it('reports the error in its options, without credentials or addresses of the database', async () => {
-      const { name } = await server.createDatabase();
-      const gone = writeConfiguration(temporaryDirectory(), projects, {
-        store: { postgres_url_env: 'DATABASE_URL' },
-      });
-      vi.stubEnv('DATABASE_URL', server.url(name).replace(/:\d+\//, ':1/'));
-      onTestFinished(() => void vi.unstubAllEnvs());
-      for (const [args, code, message] of [
-        [
-          ['--from', join(directory, 'nowhere.db'), '--config', config],
-          1,
-          /there is no store at .*nowhere\.db/,
-        ],
-        [['--from', file, '--config', before], 2, /does not name a PostgreSQL store: set store\./],
-        [['--config', config], 2, /required option '--from <file>' not specified/],
-        [
-          ['--from', file, '--config', gone],
-          1,
-          /^error: the database of store\.postgres_url_file or _env cannot be reached/,
-        ],
-      ] as const) {
-        const finished = await commandLine(['migrate-store', ...args]);
-        expect(finished).toMatchObject({
-          code,
-          stdout: '',
-          stderr: expect.stringMatching(message),
-        });
-        for (const part of [
-          PASSWORD,
-          encodeURIComponent(PASSWORD),
-          'evalwatch_owner',
-          '127.0.0.1',
-        ]) {
-          expect(finished.stderr).not.toContain(part);
-        }
-      }
-    });
-  },
-);
+    }
+  });
+});
 
 /** Sorts the totals. */
 function inOrder(snapshot: Awaited<ReturnType<Store['snapshot']>>): unknown {

@@ -2,6 +2,9 @@ import { execFileSync } from 'node:child_process';
 import { accessSync, constants } from 'node:fs';
 import { delimiter, isAbsolute, join } from 'node:path';
 
+/** Whether what cannot run must fail instead of being skipped, as in CI and in `.ci/run`. */
+export const IN_CI = (process.env['CI'] ?? '') !== '';
+
 /**
  * Returns the path of the first of these programs on the PATH or at an absolute path. If there is none, it installs the
  * Debian package. If that is not possible, it returns undefined, and tests that need the program are skipped.

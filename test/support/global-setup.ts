@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { TestProject } from 'vitest/node';
 import { bundle } from './bundle.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
-import { debianTool } from './debian-tool.ts';
+import { debianTool, IN_CI } from './debian-tool.ts';
 import { BUNDLED_ENTRY } from './entry.ts';
 import { chromiumPath } from './page/chromium.ts';
 import { POSTGRES_TEMPLATE, postgresPrograms } from './postgres.ts';
@@ -51,7 +51,7 @@ async function bundleSources(): Promise<void> {
   try {
     process.env[BUNDLED_ENTRY] = await bundle();
   } catch (error) {
-    if (process.env['CI'] === 'true') throw error;
+    if (IN_CI) throw error;
     delete process.env[BUNDLED_ENTRY];
     console.warn(`\n!! src/ cannot be bundled: ${String(error)}\n`);
   }

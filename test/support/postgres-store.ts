@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Client } from 'pg';
 import { afterAll, beforeAll, describe, type TestOptions } from 'vitest';
+import { IN_CI } from './debian-tool.ts';
 import { systemClock } from '../../src/app/clock.ts';
 import type { Coordinator } from '../../src/coordination/ports.ts';
 import type { KnownRecord } from '../../src/domain/record.ts';
@@ -55,7 +56,7 @@ export function describePostgres(
     ...options
   }: TestOptions & { readonly start?: () => Promise<PostgresServer> } = {},
 ): void {
-  const runs = postgresPrograms() !== undefined || process.env['CI'] === 'true';
+  const runs = postgresPrograms() !== undefined || IN_CI;
   // oxlint-disable-next-line vitest/valid-title -- it is a string
   describe.runIf(runs)(name, options, () => {
     let server: PostgresServer;

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type AddressInfo } from 'node:net';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { IN_CI } from '../../support/debian-tool.ts';
 import { systemClock } from '../../../src/app/clock.ts';
 import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
 import { CONNECT_MS } from '../../../src/store/postgres/session.ts';
@@ -227,57 +228,54 @@ describePostgres('a PostgreSQL store', (open) => {
     );
   });
 
-  describe.runIf(pgbouncer !== undefined || process.env['CI'] === 'true')(
-    'behind a connection pooler',
-    () => {
-      it('serves workers whose transactions share pooled connections', async () => {
-        await using db = await open();
-        await using pooler = await startPooler(db.server, {
-          default_pool_size: '2',
-          ignore_startup_parameters: BELTS,
-        });
-        const url = pooler.url(db.name, '?prepared=false');
-        const one = await db.worker({ url });
-        const other = await db.worker({ url });
-        const projects = Array.from({ length: 12 }, (_, n) => `p${n}`);
-        await one.store.configureProjects(projects, 1);
-        const [ofOne, ofOther] = await Promise.all([
-          one.claim(projects, 6),
-          other.claim(projects, 6),
-        ]);
-        expect([...ofOne, ...ofOther].toSorted()).toEqual(projects.toSorted());
-
-        for (const status of ['RUNNING', 'FAILED', 'PENDING']) {
-          await Promise.all([
-            ...ofOne.map((project) => one.see(project, { x: status })),
-            ...ofOther.map((project) => other.see(project, { x: status })),
-          ]);
-        }
-        const [taken = ''] = ofOne;
-        await one.coordinator.release(one.id, [taken]);
-        expect(await other.claim([taken])).toEqual([taken]);
-        expect(await one.see(taken, { x: 'RUNNING' })).toBeUndefined();
-        expect(one.log.of('store.commit_refused')).toMatchObject([
-          { project: taken, reason: 'epoch' },
-        ]);
-        const transitions = await one.store.transitions({});
-        expect(transitions.map(({ project, to }) => `${project} ${to}`).toSorted()).toEqual(
-          projects.flatMap((project) => [`${project} FAILED`, `${project} PENDING`]).toSorted(),
-        );
+  describe.runIf(pgbouncer !== undefined || IN_CI)('behind a connection pooler', () => {
+    it('serves workers whose transactions share pooled connections', async () => {
+      await using db = await open();
+      await using pooler = await startPooler(db.server, {
+        default_pool_size: '2',
+        ignore_startup_parameters: BELTS,
       });
+      const url = pooler.url(db.name, '?prepared=false');
+      const one = await db.worker({ url });
+      const other = await db.worker({ url });
+      const projects = Array.from({ length: 12 }, (_, n) => `p${n}`);
+      await one.store.configureProjects(projects, 1);
+      const [ofOne, ofOther] = await Promise.all([
+        one.claim(projects, 6),
+        other.claim(projects, 6),
+      ]);
+      expect([...ofOne, ...ofOther].toSorted()).toEqual(projects.toSorted());
 
-      it('names the pooler setting to change if startup parameters are rejected', async () => {
-        await using db = await open();
-        await using pooler = await startPooler(db.server);
-        const opening = openPostgresReader({
-          clock: systemClock,
-          url: pooler.url(db.name, '?prepared=false'),
-        });
-        await expect(opening).rejects.toThrow(`ignore_startup_parameters = ${BELTS}`);
-        await expect(opening).rejects.not.toThrow(PASSWORD);
+      for (const status of ['RUNNING', 'FAILED', 'PENDING']) {
+        await Promise.all([
+          ...ofOne.map((project) => one.see(project, { x: status })),
+          ...ofOther.map((project) => other.see(project, { x: status })),
+        ]);
+      }
+      const [taken = ''] = ofOne;
+      await one.coordinator.release(one.id, [taken]);
+      expect(await other.claim([taken])).toEqual([taken]);
+      expect(await one.see(taken, { x: 'RUNNING' })).toBeUndefined();
+      expect(one.log.of('store.commit_refused')).toMatchObject([
+        { project: taken, reason: 'epoch' },
+      ]);
+      const transitions = await one.store.transitions({});
+      expect(transitions.map(({ project, to }) => `${project} ${to}`).toSorted()).toEqual(
+        projects.flatMap((project) => [`${project} FAILED`, `${project} PENDING`]).toSorted(),
+      );
+    });
+
+    it('names the pooler setting to change if startup parameters are rejected', async () => {
+      await using db = await open();
+      await using pooler = await startPooler(db.server);
+      const opening = openPostgresReader({
+        clock: systemClock,
+        url: pooler.url(db.name, '?prepared=false'),
       });
-    },
-  );
+      await expect(opening).rejects.toThrow(`ignore_startup_parameters = ${BELTS}`);
+      await expect(opening).rejects.not.toThrow(PASSWORD);
+    });
+  });
 });
 
 /** Matches the first two digits of a value of six bytes, such as 150018. */

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { debianTool } from '../../support/debian-tool.ts';
+import { debianTool, IN_CI } from '../../support/debian-tool.ts';
 import { commandLine, execute } from '../../support/command-line.ts';
 import { temporaryDirectory } from './configuration-file.ts';
 
@@ -49,7 +49,7 @@ const offers: Readonly<Record<string, (line: string) => Promise<readonly string[
 const hasFish = debianTool('fish', 'fish') !== undefined;
 if (!hasFish) console.warn('no fish here: its completion was not tried');
 /** In CI a missing fish fails its tests. */
-const shells = hasFish || process.env['CI'] === 'true' ? ['bash', 'fish'] : ['bash'];
+const shells = hasFish || IN_CI ? ['bash', 'fish'] : ['bash'];
 
 describe.each(shells)('%s', (shell) => {
   const offered = (line: string) => offers[shell]?.(line);

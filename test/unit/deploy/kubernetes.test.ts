@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { parse, parseAllDocuments, stringify } from 'yaml';
 import type { Config } from '../../../src/config/config.ts';
-import { debianTool } from '../../support/debian-tool.ts';
+import { debianTool, IN_CI } from '../../support/debian-tool.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 import { CONFIG, image, loadInImage, readText } from './repository.ts';
 
@@ -26,7 +26,7 @@ let workers: Overlay;
 let operator: Overlay;
 
 // In CI the tests fail where kubectl is missing, instead of being skipped.
-describe.runIf(kubectl !== '' || process.env['CI'] === 'true')('for Kubernetes', () => {
+describe.runIf(kubectl !== '' || IN_CI)('for Kubernetes', () => {
   beforeAll(async () => {
     daemon = await render('kubernetes/overlays/daemon');
     workers = await render('kubernetes/overlays/workers');

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { debianTool } from '../../support/debian-tool.ts';
+import { debianTool, IN_CI } from '../../support/debian-tool.ts';
 
 const path = fileURLToPath(new URL('../../../config/systemd/evalwatch.service', import.meta.url));
 const unit = readFileSync(path, 'utf8');
@@ -14,7 +14,7 @@ if (analyze === '') console.warn('no systemd-analyze here: the unit was not veri
 
 const setting = (name: string) => unit.match(new RegExp(`^${name}=(.*)$`, 'm'))?.[1];
 
-describe.skipIf(analyze === '' && process.env['CI'] !== 'true')('the systemd unit', () => {
+describe.skipIf(analyze === '' && !IN_CI)('the systemd unit', () => {
   it('passes systemd-analyze verify', () => {
     const { status, stdout, stderr } = spawnSync(analyze, ['verify', path], { encoding: 'utf8' });
     // On the test machine Node may not be where the unit expects it.
