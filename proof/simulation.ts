@@ -1,11 +1,22 @@
 import { type Figures, type Row, SOURCE } from './row.ts';
 import { searchMistakes } from './simulation/mistakes.ts';
 import { play, type Report } from './simulation/play.ts';
+import { KINDS } from './simulation/postgres/sender.ts';
 import { type Part, PARTS } from './simulation/scenario.ts';
 
 /** Simulated days of each part. */
 const LONG_DAYS = 200;
 const SHORT_DAYS = 1;
+const ALWAYS = ['kill', 'stop', 'pause', 'reload', 'clock set', 'bad network', 'bad store'];
+/** What must happen in all these days: a fault that never comes, or that hits no statement, proves nothing. */
+const ACTS: Readonly<Record<Part, readonly string[]>> = {
+  daemon: ALWAYS,
+  workers: [
+    ...ALWAYS,
+    ...['failover', 'partition', 'database away', 'database clock set back'],
+    ...KINDS.map((kind) => `statement that ${kind}`),
+  ],
+};
 /** Lines of the trace that an error shows. */
 const SHOWN_LINES = 60;
 
@@ -23,8 +34,12 @@ export const simulation: Row = {
     const days = given ?? (short ? SHORT_DAYS : LONG_DAYS);
     const figures: Figures[] = [];
     for (const part of PARTS.filter((one) => only === undefined || one === only)) {
-      figures.push(await playUntil(part, seed, (played) => played.days >= days, print));
+      const played = await playUntil(part, seed, (one) => one.days >= days, print);
+      figures.push(played);
       if (short || given !== undefined) continue;
+      const happened = new Set(played.map(([figure]) => figure));
+      const missing = ACTS[part].filter((act) => !happened.has(`${part}: ${act}`));
+      if (missing.length > 0) throw new Error(`${part}: never happened: ${missing.join(', ')}`);
       await repeat(part, seed);
       figures.push(await searchMistakes(part, seed, print));
     }
@@ -74,6 +89,10 @@ export async function playUntil(
       [`${part}: CPU seconds`, cpuSeconds.toFixed(0)],
       ...acts.map(
         (name) => [`${part}: ${name}`, String(sum((one) => one.acts[name] ?? 0))] as const,
+      ),
+      ...Array.from(
+        new Set(reports.flatMap(({ statements }) => statements)),
+        (kind) => [`${part}: statement that ${kind}`, 'seen'] as const,
       ),
       [`${part}: listings taken`, String(sum((one) => one.listings))],
       [`${part}: transitions`, `${sum((one) => one.moves)}, each stored and told once`],

@@ -12,6 +12,7 @@ import { START } from './machine.ts';
 import { createTwins } from './network.ts';
 import type { Course, Host, Simulation } from './parts.ts';
 import { createPostgresBackend } from './postgres/backend.ts';
+import { seenKinds } from './postgres/sender.ts';
 import { createStarts, loadSources } from './process.ts';
 import { createRollouts } from './rollouts.ts';
 import { createCalm } from './rules/calm.ts';
@@ -48,6 +49,8 @@ export interface Outcome {
   readonly trace: readonly string[];
   readonly days: number;
   readonly acts: Readonly<Record<string, number>>;
+  /** Kinds of the statements that this process has sent, in this run or an earlier one. */
+  readonly statements: readonly string[];
   readonly listings: number;
   readonly moves: number;
   readonly failures: number;
@@ -110,6 +113,7 @@ export async function simulate(source: string, part: Part, seed: number): Promis
     trace: kernel.trace(),
     days: kernel.now() / DAY,
     acts: course.acts(),
+    statements: seenKinds(),
     ...parts.oracle.figures(),
   };
 }

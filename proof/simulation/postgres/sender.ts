@@ -236,10 +236,18 @@ const PATTERNS = {
   grants: /UPDATE evalwatch\.rate\b/,
 };
 
+/** Names of all kinds. */
+export const KINDS = Object.keys(PATTERNS) as (keyof typeof PATTERNS)[];
+
 /** Kinds of a statement; it can have several. */
 type StatementKinds = Readonly<Record<keyof typeof PATTERNS, boolean>>;
 
 const kindsOfTexts = new Map<string, StatementKinds>();
+
+/** Names of the kinds that any statement of this process has had so far. */
+export function seenKinds(): readonly string[] {
+  return KINDS.filter((name) => [...kindsOfTexts.values()].some((kinds) => kinds[name]));
+}
 
 export function kindsOf(text: string): StatementKinds {
   let kinds = kindsOfTexts.get(text);
