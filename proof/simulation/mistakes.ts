@@ -202,9 +202,14 @@ const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       notice: /requests of all workers/,
     },
     {
-      what: 'the first poll after a failover that lost commits takes its listing for known',
-      file: 'store/postgres/sql/projects.ts',
-      replace: [[' AND (h.version IS NULL OR p.version = h.version)', '']],
+      what: 'a worker takes a listing for known whose commit failed',
+      file: 'monitor/poller.ts',
+      replace: [
+        [
+          'markNotStored(memory);',
+          'if (!(compared instanceof StoreError)) updateMemory(memory, compared.answers, clock);',
+        ],
+      ],
       notice: /overlooked/,
     },
     {

@@ -263,4 +263,19 @@ describePostgres('changes of a PostgreSQL store', (open) => {
     const claimed = await other.coordinator.claim(other.id, ['p'], 1);
     expect(claimed).toMatchObject([{ nextTickAt: 4242 }]);
   });
+
+  it('by a poll without changes are refused once, if a failover has lost the last commit of the project', async () => {
+    await using db = await open();
+    const worker = await db.owner(['p']);
+    await worker.see('p', { x: 'FAILED' });
+    // What a standby without the last commit has.
+    await db.query('UPDATE evalwatch.project SET version = version - 1');
+
+    await worker.store.commitPoll(unchanged(5000));
+    await worker.store.flush();
+
+    // The poller then compares the whole listing with what is stored.
+    expect(await worker.store.commitPoll(unchanged(6000))).toBeUndefined();
+    expect(await worker.store.commitPoll(unchanged(7000))).toEqual([]);
+  });
 });
