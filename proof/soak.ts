@@ -313,15 +313,16 @@ function createDisturbance(scene: Scene, random: () => number, strace: string) {
     ]
       .map((act) => ({ act, at: random() }))
       .toSorted((one, other) => one.at - other.at);
-    const end = performance.now() + part.seconds * 1000;
-    for (const [index, { act }] of acts.entries()) {
-      const left = (end - performance.now()) / (acts.length - index + 1);
-      await setTimeout(Math.max(0, left * (0.4 + 1.2 * random())));
-      await act();
-    }
-    await setTimeout(Math.max(0, end - performance.now()));
-    over.abort();
-    await scraping;
+    const acting = (async () => {
+      const end = performance.now() + part.seconds * 1000;
+      for (const [index, { act }] of acts.entries()) {
+        const left = (end - performance.now()) / (acts.length - index + 1);
+        await setTimeout(Math.max(0, left * (0.4 + 1.2 * random())));
+        await act();
+      }
+      await setTimeout(Math.max(0, end - performance.now()));
+    })().finally(() => over.abort());
+    await Promise.all([scraping, acting]);
     return member;
   };
 }
