@@ -8,7 +8,7 @@ import type { JournalEntry } from '../../src/simulator/world/journal.ts';
 import {
   type ConfigurationChange,
   type Daemon,
-  evalwatch,
+  runCommand,
   type LaunchOptions,
   startDaemon,
   until,
@@ -209,7 +209,7 @@ export async function createScene(options: SceneOptions) {
 
   async function command(...args: readonly string[]) {
     const startedAt = Date.now();
-    const done = await evalwatch(place, [...args, '--json'], source);
+    const done = await runCommand(place, [...args, '--json'], source);
     const output = done.stdout + done.stderr;
     if (done.code !== 0) throw new Error(`${args.join(' ')} failed: ${output.slice(0, 2000)}`);
     if (output.includes(KEY)) found.push(`${args.join(' ')} printed the API key`);

@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { readHere, startHere } from '../support/daemon-here.ts';
 import {
   type ConfigurationChange,
-  evalwatch,
+  runCommand,
   PATIENCE,
   UNHURRIED,
   workspace,
@@ -35,7 +35,7 @@ async function failedSinceBaseline(ids: readonly string[], change: Configuration
 
 /** Polls once. Returns the lines of failures. */
 async function failureLines(place: Workspace) {
-  const lines = (await evalwatch(place, ['poll'])).lines();
+  const lines = (await runCommand(place, ['poll'])).lines();
   return lines.filter(({ event }) => event === 'prompt.failed');
 }
 

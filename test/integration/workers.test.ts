@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { ask } from '../support/ask.ts';
 import { readHere, startHere } from '../support/daemon-here.ts';
-import { evalwatch, type Lines, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { type Lines, runCommand, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { readEvents, take } from '../support/event-stream.ts';
 import { PASSWORD, startPostgres } from '../support/postgres.ts';
 import {
@@ -259,7 +259,7 @@ const tests = (open: () => Promise<TestDatabase>) => {
     }
     await daemon.stop();
     given.set('beta', 'FAILED');
-    const polled = await given.poll(evalwatch, '--json');
+    const polled = await given.poll(runCommand, '--json');
     expect(polled.code).toBe(0);
     expect(polled.json().map(({ ok }) => ok)).toEqual([true, true, true]);
     expect(polled.lines().filter(({ event }) => event === 'prompt.failed').length).toBe(1);

@@ -263,7 +263,7 @@ export interface Finished extends Ended {
 }
 
 /** Runs a command of a workspace to its end. */
-export async function evalwatch(
+export async function runCommand(
   { config }: Pick<Workspace, 'config'>,
   args: readonly string[],
   source = SOURCE,
