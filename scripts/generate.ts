@@ -5,13 +5,13 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { format, resolveConfig } from 'prettier';
 import { configJsonSchema } from '../src/config/json-schema.ts';
 import { openApiDocument } from '../src/web/api/openapi.ts';
 import { temporaryDirectory } from '../test/support/temporary.ts';
 import { commandsDocument } from './commands-doc.ts';
 import { configurationDocument } from './configuration-doc.ts';
 import { evalwatchDashboard } from './dashboard/dashboard.ts';
-import { formatted } from './generated-file.ts';
 import { metricsDocument } from './metrics-doc/document.ts';
 import { REPOSITORY, withAddress } from './repository.ts';
 import { withFirstLook } from './runbooks/first-look.ts';
@@ -24,8 +24,7 @@ const NAMING = ['package.json', 'README.md', 'SECURITY.md', 'config/prometheus/*
 const root = join(import.meta.dirname, '..');
 const isCheck = process.argv.includes('--check');
 
-// Runs before the generators that copy these files.
-// They are not formatted: the rule tests have tables.
+// First, because generators copy these files. They keep their format: the rule tests have tables.
 for (const file of filesOf(NAMING)) {
   await put(file, Buffer.from(withAddress(read(file), REPOSITORY)));
 }
@@ -50,7 +49,9 @@ function read(file: string): string {
 }
 
 async function generate(path: string, text: string): Promise<void> {
-  await put(path, Buffer.from(await formatted(path, text)));
+  const filepath = join(root, path);
+  const formatted = await format(text, { ...(await resolveConfig(filepath)), filepath });
+  await put(path, Buffer.from(formatted));
 }
 
 async function put(path: string, wanted: Buffer): Promise<void> {
