@@ -71,8 +71,12 @@ export function createSharedRate(options: SharedRateOptions): Required<RateLimit
   }
 
   async function fetchPlaces(wanted: number): Promise<void> {
+    const askedAt = clock.monotonic();
     const slice = await withTimeout(grant(wanted, perSecond, SLICE_MS), RETRY_MS, clock);
-    const start = clock.monotonic() + slice.startsInMs;
+    const now = clock.monotonic();
+    // A process that was stopped meanwhile may read the answer before the time limit ends: its places are long over.
+    if (now - askedAt > RETRY_MS) return;
+    const start = now + slice.startsInMs;
     for (let n = 0; n < slice.count; n += 1) places.push(start + n * slice.spacingMs);
   }
 

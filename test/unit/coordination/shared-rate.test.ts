@@ -198,3 +198,26 @@ describe('a shared rate limit', () => {
     expect(rate.delay(0)).toBe(0);
   });
 });
+
+it('places of an answer that a stopped process reads late are not used', async () => {
+  let stoppedMs = 0;
+  const grant = vi.fn<Coordinator['grant']>(async () => {
+    if (grant.mock.calls.length === 1) stoppedMs = 60_000;
+    return { count: 1, startsInMs: 0, spacingMs: 100 };
+  });
+  const rate = createSharedRate({
+    perSecond: 10,
+    grant,
+    workers: () => 1,
+    clock: { ...systemClock, monotonic: () => performance.now() + stoppedMs },
+    onError: (error) => {
+      throw error;
+    },
+  });
+  expect(rate.delay(1)).toBe(Infinity);
+  await pass(1);
+  expect(rate.delay(1)).toBe(Infinity);
+  await pass(1);
+  expect(rate.delay(1)).toBe(0);
+  expect(grant).toHaveBeenCalledTimes(2);
+});
