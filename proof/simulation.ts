@@ -13,7 +13,10 @@ const ACTS: Readonly<Record<Part, readonly string[]>> = {
   daemon: ALWAYS,
   workers: [
     ...ALWAYS,
-    ...['failover', 'partition', 'database away', 'database clock set back'],
+    'failover',
+    'partition',
+    'database away',
+    'database clock set back',
     ...KINDS.map((kind) => `statement that ${kind}`),
   ],
 };
