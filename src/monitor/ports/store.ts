@@ -293,7 +293,8 @@ export interface StateDurations extends ProjectState {
 export interface StoreReader {
   /** Ids of all stored projects, including removed ones. */
   projects(): Promise<readonly string[]>;
-  snapshot(): Promise<StoreSnapshot>;
+  /** `project` restricts it to one project. */
+  snapshot(project?: string): Promise<StoreSnapshot>;
   /** Prompts that are not gone; `since` filters by their last change. */
   statuses(query: RowQuery): Promise<readonly StatusRow[]>;
   /** Transitions of prompts and datasets. */

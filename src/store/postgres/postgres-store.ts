@@ -162,9 +162,9 @@ function createStore(
     planTick: (project, at) => ownedProjects.planTick(project, at),
     flush: guarded(() => ownedProjects.flush()),
     projects: guarded(reads.projects),
-    snapshot: guarded(async () => {
+    snapshot: guarded(async (project) => {
       await ownedProjects.flush();
-      return await reads.snapshot();
+      return await reads.snapshot(project);
     }),
     ownedSnapshot: guarded(async () => {
       await ownedProjects.flush();

@@ -7,7 +7,8 @@ import { createEventQuery } from './sql/event-query.ts';
 import { createFailureCounts } from './sql/failure-counts.ts';
 import { createMoveQuery } from './sql/move-query.ts';
 import { createRowQueries } from './sql/row-queries.ts';
-import { SNAPSHOT, type SnapshotRow, toSnapshot } from './sql/snapshot.ts';
+import { PROJECT_SNAPSHOT, SNAPSHOT, type SnapshotRow, toSnapshot } from './sql/snapshot.ts';
+import { toStored } from './sql/text.ts';
 
 /** Creates the methods of `StoreReader`, which need no ownership. */
 export function createReads(
@@ -16,8 +17,11 @@ export function createReads(
 ): Omit<StoreReader, 'close'> {
   return {
     ...createRowQueries(database),
-    snapshot: async () => {
-      const [row] = await database.query<SnapshotRow>(SNAPSHOT);
+    snapshot: async (project) => {
+      const [row] =
+        project === undefined
+          ? await database.query<SnapshotRow>(SNAPSHOT)
+          : await database.query<SnapshotRow>(PROJECT_SNAPSHOT, [toStored(project)]);
       return toSnapshot(row ?? { projects: null, count: 0, oldest_at: null });
     },
     events: createEventQuery(database, clock),

@@ -105,7 +105,7 @@ function createReader(
     });
   return {
     projects: () => read(() => rows.projects()),
-    snapshot: () => read(snapshot),
+    snapshot: (project) => read(() => snapshot(project)),
     statuses: (query) => read(() => rows.statuses(query)),
     transitions: (query) => read(() => rows.transitions(query)),
     failures: (query) => read(() => rows.failures(query)),

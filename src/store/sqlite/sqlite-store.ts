@@ -115,10 +115,10 @@ function createStore(
     sqliteVersion: thread.sqliteVersion,
     isInPlace: files.isInPlace,
     projects: guarded((...args) => shown.read({ method: 'projects', args })),
-    snapshot: guarded(async () => {
+    snapshot: guarded(async (project) => {
       const [backlog, projects] = await Promise.all([
         shown.read({ method: 'backlog', args: [] }),
-        readProjects(shown, listings),
+        readProjects(shown, listings, project),
       ]);
       return polls.withNewestHealth({ projects, backlog });
     }),
@@ -169,14 +169,15 @@ function createStore(
   };
 }
 
-/** Reads the projects of a snapshot in pages, so that the main thread copies few at once. */
+/** Reads the projects of a snapshot, or one, in pages, so that the main thread copies few at once. */
 async function readProjects(
   shown: Pick<ShownReads, 'read'>,
   listings: Listings,
+  only: string | undefined,
 ): Promise<readonly ProjectSnapshot[]> {
   const projects: ProjectSnapshot[] = [];
   for (let after = ''; ;) {
-    const page = await shown.read({ method: 'snapshotAfter', args: [after] });
+    const page = await shown.read({ method: 'snapshotAfter', args: [after, only] });
     for (const row of page) projects.push({ ...row, listings: listings.of(row.project) });
     if (page.length < PAGE_PROJECTS) return projects;
     after = page.at(-1)?.project ?? '';

@@ -55,21 +55,20 @@ export async function readProject(
   { status, now }: { status: Status | undefined; now: number },
 ): Promise<ProjectDetails | undefined> {
   const { store } = content;
-  const isConfigured = content.projects().some(({ id }) => id === project);
-  const isKnown = isConfigured || (await store.projects()).includes(project);
+  const configured = content.projects().filter(({ id }) => id === project);
+  const isKnown = configured.length > 0 || (await store.projects()).includes(project);
   if (!isKnown) return undefined;
   const found = await unlessStoreFails(async () => {
     const reading = await read(content, now, project);
-    const own = reading.snapshot.projects.filter((each) => each.project === project);
     const [failures, transitions, prompts, waiting] = await Promise.all([
       store.failures({ project, limit: FAILURES_SHOWN }),
       store.transitions({ project, limit: TRANSITIONS_SHOWN }),
       store.statuses({ project, status, limit: PROMPTS_SHOWN }),
-      longestWaiting(store, own),
+      longestWaiting(store, reading.snapshot.projects),
     ]);
     return { ...reading, failures, transitions, prompts, waiting };
   });
-  const view = viewsOf(content, found, now).find(({ watched }) => watched.id === project);
+  const [view] = viewsOf(configured, found, now);
   return { view, store: found };
 }
 

@@ -34,6 +34,16 @@ export function describeSnapshots(h: Harness): void {
       expect((await h.listing('q')).counts.get('RUNNING')).toBe(0);
     });
 
+    it('can be restricted to one configured project', async () => {
+      await h.see('p', { x: 'PENDING' }, 1000);
+      await h.see('q', { y: 'RUNNING' }, 1100);
+      const { projects } = await h.store.snapshot();
+      expect((await h.store.snapshot('q')).projects).toEqual([projects[1]]);
+      expect((await h.store.snapshot('nobody')).projects).toEqual([]);
+      await h.store.configureProjects(['p'], 1200);
+      expect((await h.store.snapshot('q')).projects).toEqual([]);
+    });
+
     it('reflects the health of a poll without changes', async () => {
       await h.see('p', { x: 'PENDING' }, 1000);
       await h.store.snapshot();

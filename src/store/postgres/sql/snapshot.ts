@@ -17,14 +17,20 @@ FROM (SELECT count(*) AS count, min(transition_id) AS oldest
       FROM evalwatch.failure WHERE settled_at IS NULL) AS pending`;
 
 /** Selects every configured project at one moment, as one JSON value, which takes a tenth of the time of rows. */
-export const SNAPSHOT: Statement = {
-  name: 'snapshot',
-  text: `
-SELECT (SELECT json_agg(${PROJECT_ROW} ORDER BY p.id)
-    FROM evalwatch.project p WHERE p.removed_at IS NULL) AS projects,
-  backlog.count, backlog.oldest_at
-FROM (${BACKLOG}) AS backlog`,
+export const SNAPSHOT: Statement = { name: 'snapshot', text: snapshotOf('') };
+/** Selects one configured project, by its id. */
+export const PROJECT_SNAPSHOT: Statement = {
+  name: 'project_snapshot',
+  text: snapshotOf('AND p.id = $1'),
 };
+
+function snapshotOf(restriction: string): string {
+  return `
+SELECT (SELECT json_agg(${PROJECT_ROW} ORDER BY p.id)
+    FROM evalwatch.project p WHERE p.removed_at IS NULL ${restriction}) AS projects,
+  backlog.count, backlog.oldest_at
+FROM (${BACKLOG}) AS backlog`;
+}
 
 /** Failures of prompts whose error_info is not logged yet. */
 export interface BacklogColumns {

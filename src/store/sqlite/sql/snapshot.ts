@@ -29,35 +29,40 @@ export type ListingSnapshots = ReadonlyMap<Kind, ListingSnapshot>;
 type SnapshotRow = Omit<ProjectSnapshot, 'listings'>;
 
 export interface SnapshotRows {
-  /** Reads some of the configured projects in the order of their ids, those after this id; fewer than a page at the end. */
-  readonly after: (id: string) => readonly SnapshotRow[];
+  /**
+   * Reads some of the configured projects in the order of their ids, those after this id; fewer than a page at the end.
+   * `only` restricts them to one project.
+   */
+  readonly after: (id: string, only?: string) => readonly SnapshotRow[];
   readonly backlog: () => StoreSnapshot['backlog'];
 }
 
 /** Number of projects in a page: the main thread copies them in less than a millisecond. */
 export const PAGE_PROJECTS = 250;
 
-/** Creates a function that reads all configured projects, and counts their listings, at one moment. */
-export function createSnapshotReader(db: Connection): () => StoreSnapshot {
+/** Creates a function that reads all configured projects, or one, and counts their listings, at one moment. */
+export function createSnapshotReader(db: Connection): (project?: string) => StoreSnapshot {
   const rows = createSnapshotRows(db);
   const listings = createListingReader(db);
-  const read = (): StoreSnapshot => {
+  const read = (only?: string): StoreSnapshot => {
     const projects: ProjectSnapshot[] = [];
-    for (let page: readonly SnapshotRow[] = rows.after(''); page.length > 0;) {
+    for (let after = ''; ;) {
+      const page = rows.after(after, only);
       projects.push(...page.map((row) => ({ ...row, listings: listings.of(row.project) })));
-      page = rows.after(page.at(-1)?.project ?? '');
+      if (page.length < PAGE_PROJECTS) return { projects, backlog: rows.backlog() };
+      after = page.at(-1)?.project ?? '';
     }
-    return { projects, backlog: rows.backlog() };
   };
   return db.transaction(read);
 }
 
 /** Creates the functions that read what takes no counting of records. */
 export function createSnapshotRows(db: Connection): SnapshotRows {
+  const configured = `SELECT id, configured_at, ${HEALTH_COLUMNS} FROM project p WHERE removed_at IS NULL`;
   const projects = db.prepare<[after: string, limit: number], ProjectRow>(
-    `SELECT id, configured_at, ${HEALTH_COLUMNS}
-     FROM project p WHERE removed_at IS NULL AND id > ? ORDER BY id LIMIT ?`,
+    `${configured} AND id > ? ORDER BY id LIMIT ?`,
   );
+  const project = db.prepare<[id: string], ProjectRow>(`${configured} AND id = ?`);
   const backlog = db.prepare<[], { readonly count: number; readonly oldest_at: number | null }>(
     `SELECT pending.count,
        (SELECT at FROM transition WHERE transition_id = pending.oldest) AS oldest_at
@@ -65,8 +70,8 @@ export function createSnapshotRows(db: Connection): SnapshotRows {
            FROM failure WHERE settled_at IS NULL) AS pending`,
   );
   return {
-    after: (id) =>
-      projects.all(id, PAGE_PROJECTS).map((row) => ({
+    after: (id, only) =>
+      (only === undefined ? projects.all(id, PAGE_PROJECTS) : project.all(only)).map((row) => ({
         project: row.id,
         configuredAt: row.configured_at,
         health: toHealth(row),

@@ -96,7 +96,7 @@ export async function readOverview(content: PageContent, now: number): Promise<O
     ]);
     return { ...reading, failures, transitions, waiting };
   });
-  return { store, projects: viewsOf(content, store, now).toSorted(byUrgency) };
+  return { store, projects: viewsOf(content.projects(), store, now).toSorted(byUrgency) };
 }
 
 /** Reads counts, causes and the moves of the last day, of one project or of all. */
@@ -104,7 +104,7 @@ export async function read(content: PageContent, now: number, project?: string):
   const since = historyStart(now);
   const dayAgo = now - DAY_MS;
   const [snapshot, history, failureCounts, causes] = await Promise.all([
-    content.store.snapshot(),
+    content.store.snapshot(project),
     content.store.moves({ project, since, spanMs: SPAN_MS, limit: MAX_MOVES }),
     content.store.failureCounts({ project, since: dayAgo, limitPerProject: MAX_COUNTED }),
     content.store.causes({ project, since: dayAgo, limit: CAUSES_SHOWN }),
@@ -114,13 +114,13 @@ export async function read(content: PageContent, now: number, project?: string):
 }
 
 export function viewsOf(
-  content: Pick<PageContent, 'projects'>,
+  projects: readonly ShownProject[],
   reading: Reading | undefined,
   now: number,
 ): readonly ProjectView[] {
   const snapshots = new Map(reading?.snapshot.projects.map((each) => [each.project, each]));
   const counts = new Map(reading?.failureCounts.map(({ project, count }) => [project, count]));
-  return content.projects().map((watched) => {
+  return projects.map((watched) => {
     const state = stateOf(watched, now);
     const snapshot = snapshots.get(watched.id);
     const oldest = snapshot?.listings.get('prompt')?.oldest;

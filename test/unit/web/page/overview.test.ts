@@ -1,4 +1,4 @@
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import type { PageContent } from '../../../../src/web/page/content.ts';
 import { createPage } from '../../../../src/web/page/routes.ts';
@@ -534,6 +534,16 @@ describe('project page', () => {
     expect(text).toContain('No error_info, because the service no longer has the prompt');
     expect(text).toContain('not fetched yet');
     expect(text).toContain('error_id E_42 error_msg none Cut at 8,192 bytes.');
+  });
+
+  it('reads nothing of other projects', async () => {
+    await using world = await setUp();
+    await world.seeAll();
+    const read = vi.spyOn(world.store, 'snapshot');
+
+    await world.read('/projects/beta');
+
+    expect(read.mock.calls).toEqual([['beta']]);
   });
 
   it('lists only prompts of the requested status', async () => {
