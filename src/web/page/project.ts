@@ -1,6 +1,6 @@
 import { unlessStoreFails } from '../../monitor/errors.ts';
 import { html } from 'hono/html';
-import { UNFINISHED_STATUSES, type Status } from '../../domain/status.ts';
+import { PROMPT_STATUSES, UNFINISHED_STATUSES, type Status } from '../../domain/status.ts';
 import type { FailureRow, StatusRow, TransitionRow } from '../../monitor/ports/store.ts';
 import type { PageContent, ShownProject } from './content.ts';
 import type { Page } from './layout.ts';
@@ -76,15 +76,15 @@ interface ProjectPageOptions extends ListOptions {
   readonly project: string;
   /** Restricts the list of prompts; undefined lists all. */
   readonly status: Status | undefined;
+  /** A status that was asked for and does not exist. */
+  readonly unknownStatus: string | undefined;
   /** Whether the page has a button that polls the project. */
   readonly canPoll: boolean;
 }
 
 /** The page of one project. */
-export function projectPage(
-  { view, store }: ProjectDetails,
-  { project, status, now, retentionMs, promptUrl, canPoll }: ProjectPageOptions,
-): Page {
+export function projectPage({ view, store }: ProjectDetails, options: ProjectPageOptions): Page {
+  const { project, now, retentionMs, promptUrl, canPoll } = options;
   const verdict = verdictOf(view);
   const failedText = view?.failures && failuresText(view.failures, retentionMs);
   const history = view && historyOf(view, store, now);
@@ -122,7 +122,7 @@ export function projectPage(
       ${
         store === undefined
           ? html`<p class="state bad"><strong>✗ The store cannot be read</strong></p>`
-          : rows(store, { status, context, json, retentionMs })
+          : rows(store, { ...options, context, json })
       }`,
   };
 }
@@ -134,15 +134,16 @@ function pollButton(project: string): Html {
   </form>`;
 }
 
-interface RowsOptions {
-  readonly status: Status | undefined;
+interface RowsOptions extends ProjectPageOptions {
   readonly context: Parameters<typeof promptTable>[1];
   /** Address of all rows of a kind in the API. */
   readonly json: (path: string) => string;
-  readonly retentionMs: number;
 }
 
-function rows(store: Reading & Rows, { status, context, json, retentionMs }: RowsOptions): Html {
+function rows(
+  store: Reading & Rows,
+  { status, unknownStatus, context, json, retentionMs }: RowsOptions,
+): Html {
   const more = (path: string) =>
     html`<p class="quiet">
       Only the newest are shown. <a href="${json(path)}">All ${path} as JSON</a>
@@ -163,6 +164,7 @@ function rows(store: Reading & Rows, { status, context, json, retentionMs }: Row
     <section aria-labelledby="prompts">
       <h2 id="prompts">Prompts${status === undefined ? '' : ` that are ${status}`}</h2>
       ${status === undefined ? '' : html`<p><a href="?#prompts">Show all</a></p>`}
+      ${unknownStatus === undefined ? '' : noSuchStatus(unknownStatus)}
       ${promptTable(store.prompts, context)}
       ${store.prompts.length === PROMPTS_SHOWN ? more('prompts') : ''}
     </section>
@@ -171,6 +173,13 @@ function rows(store: Reading & Rows, { status, context, json, retentionMs }: Row
       ${transitionTable(store.transitions, context)}
       ${store.transitions.length === TRANSITIONS_SHOWN ? more('transitions') : ''}
     </section>`;
+}
+
+function noSuchStatus(text: string): Html {
+  return html`<div class="state warn">
+    There is no status ${untrustedName(text)}, so all prompts are listed. The statuses are
+    ${PROMPT_STATUSES.join(', ')}.
+  </div>`;
 }
 
 /** What is expected of the prompts of a project, and its team. */

@@ -557,6 +557,22 @@ describe('project page', () => {
     expect(text.slice(text.indexOf('Prompts that are UNKNOWN'))).not.toContain('done');
   });
 
+  it('ignores the case of a status, and says which statuses there are if it does not exist', async () => {
+    await using world = await setUp();
+    await world.see('alpha', { done: 'COMPLETED', odd: 'PAUSED' });
+
+    const lower = await world.read('/projects/alpha?status=completed');
+    const unknown = await world.read('/projects/alpha?status=%3Cb%3Edone');
+
+    const list = lower.text.slice(lower.text.indexOf('Prompts that are COMPLETED'));
+    expect([list.includes('done'), list.includes('PAUSED')]).toEqual([true, false]);
+    expect(lower.text).not.toContain('There is no status');
+    expect(unknown.text).toContain(
+      'There is no status &lt;b&gt;done, so all prompts are listed. The statuses are PENDING, RUNNING, COMPLETED, FAILED, UNKNOWN.',
+    );
+    expect(unknown.text).toContain('PAUSED');
+  });
+
   it('shows the stored history of a project that was removed from the configuration', async () => {
     await using world = await setUp();
     await world.see('alpha', { a: 'RUNNING' });
@@ -643,3 +659,51 @@ it.each(['alpha', "a'b", '../x'])(
     expect((await world.read(path)).html).not.toContain('Poll now');
   },
 );
+
+describe('a page that is asked for again', () => {
+  async function setUpCounting() {
+    const world = await setUp();
+    const made = vi.spyOn(world.store, 'failures');
+    const page = createPage(world.content);
+    page.post('/-/poll', (context) => context.body(null, 303));
+    return { world, made, page, [Symbol.asyncDispose]: () => world[Symbol.asyncDispose]() };
+  }
+
+  it('is the same for all clients for a second', async () => {
+    await using counting = await setUpCounting();
+    const { world, made, page } = counting;
+
+    await Promise.all(['/', '/', '/?find=b'].map((path) => page.request(path)));
+    expect(made).toHaveBeenCalledTimes(2);
+    world.clock.advance(999);
+    await page.request('/');
+    expect(made).toHaveBeenCalledTimes(2);
+    world.clock.advance(1);
+    await page.request('/');
+    expect(made).toHaveBeenCalledTimes(3);
+  });
+
+  it('is made again after a poll on request, also if it was begun before', async () => {
+    await using counting = await setUpCounting();
+    const { world, made, page } = counting;
+    const before = page.request('/projects/alpha');
+
+    await world.see('alpha', { fresh: 'RUNNING' });
+    expect((await page.request('/-/poll?project=alpha', { method: 'POST' })).status).toBe(303);
+    await before;
+
+    expect(await (await page.request('/projects/alpha')).text()).toContain('fresh');
+    expect(made).toHaveBeenCalledTimes(2);
+  });
+
+  it('is made again after an error', async () => {
+    await using counting = await setUpCounting();
+    const { made, page } = counting;
+    page.onError((_error, context) => context.text('no', 500));
+    made.mockRejectedValueOnce(new Error('no'));
+
+    const both = await Promise.all([page.request('/'), page.request('/')]);
+    expect(both.map(({ status }) => status)).toEqual([500, 500]);
+    expect((await page.request('/')).status).toBe(200);
+  });
+});
