@@ -67,14 +67,14 @@ async function startProcess(options: ProcessOptions) {
     expectations: engine.expectations,
     retentionMs: config.store.retentionMs,
     clock,
-    checkMounts: () => {},
-    lookAtConfig: undefined,
+    looks: [],
   });
   let next = config;
   const reloading = sources.createReload({
     config: () => engine.config(),
     loadConfig: async () => next,
     logger,
+    clock,
     apply: async (loaded) => {
       await engine.configure(loaded);
       scheduling.apply();

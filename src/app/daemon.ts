@@ -1,6 +1,5 @@
 import { setFlagsFromString } from 'node:v8';
 import type { Config } from '../config/config.ts';
-import { ConfigError } from '../config/config-error.ts';
 import type { Logger } from '../log/logger.ts';
 import { createMetrics, type Metrics } from '../metrics/metrics.ts';
 import { unlessStoreFails } from '../monitor/errors.ts';
@@ -10,13 +9,11 @@ import { createEventFeed } from '../web/events/feed.ts';
 import { watchMonitor } from '../web/page/model/monitor-state.ts';
 import type { ReloadResult } from '../web/reload-result.ts';
 import { assertCanListen } from '../web/server.ts';
-import { createConfigLook } from './config-look.ts';
 import { type Engine, openEngine } from './engine.ts';
 import { createHeartbeat } from './heartbeat/heartbeat.ts';
 import { endProcess } from './lifecycle.ts';
 import { startMaintenance } from './maintenance.ts';
-import { watchMountedFiles } from './mounted-files.ts';
-import { createReload } from './reload.ts';
+import { createReload, warnIfMounted } from './reload.ts';
 import { createScheduling, type Scheduling } from './scheduling.ts';
 import { version } from './version.ts';
 import { startWeb } from './web.ts';
@@ -91,20 +88,17 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   await configure(config);
   signal?.throwIfAborted();
 
-  const mounted = watchMountedFiles({ logger });
-  const filesOf = ({ files }: Config) => [...new Set([...files, ...(protection?.files() ?? [])])];
   const reloads = reportReloads(metrics);
   protection?.onResult(reloads.ofWebConfig);
   const reload = createReload({
     config: () => engine.config(),
     loadConfig: async () => {
       const next = await loadConfig();
-      const replaced = await mounted.check(filesOf(next));
-      if (replaced.includes(next.file)) throw replacedError(next.file);
       await protection?.reload();
       return next;
     },
     logger,
+    clock,
     apply: async (next) => {
       await configure(next);
       scheduling.apply();
@@ -146,16 +140,16 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   logger.info({ event: 'daemon.started', ...started }, 'Daemon started');
   reporter.start();
   scheduling.start();
-  void mounted.check(filesOf(config));
+  void warnIfMounted(config.file, logger);
   const stopMaintenance = startMaintenance({
     store,
     expectations: engine.expectations,
     retentionMs: config.store.retentionMs,
     clock,
-    checkMounts: () => {
-      if (mounted.hasAny()) void mounted.check(filesOf(engine.config()));
-    },
-    lookAtConfig: options.watchConfig ? createConfigLook({ engine, reload, clock }) : undefined,
+    looks: [
+      ...(protection ? [() => protection.look()] : []),
+      ...(options.watchConfig ? [() => reload.look()] : []),
+    ],
   });
   isStarted = true;
 
@@ -214,15 +208,4 @@ function reportReloads(metrics: Metrics) {
     },
     ofWebConfig: (ok: boolean) => metrics.reloaded(ok && isConfigReloaded),
   };
-}
-
-/**
- * Creates the error for a configuration file that was replaced on the host. Without it, a reload would read the old file and
- * report success.
- */
-function replacedError(file: string): ConfigError {
-  const message =
-    'this file is a single-file mount and was replaced on the host, so only the old file can be read: ' +
-    'restart evalwatch, or mount the directory of the file instead';
-  return new ConfigError('unreadable', [{ file, line: 1, column: 1, message }]);
 }

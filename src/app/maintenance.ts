@@ -7,7 +7,6 @@ import type { Store } from '../monitor/ports/store.ts';
 import { endProcess } from './lifecycle.ts';
 
 const PRUNE_INTERVAL_MS = 60 * 60 * 1000;
-const CHECK_INTERVAL_MS = 60 * 1000;
 /** Maximum delay of new limits after 0:00 UTC, of first typical durations, and of another attempt after the store failed. */
 const LEARN_INTERVAL_MS = 15 * 1000;
 const LOOK_INTERVAL_MS = 2000;
@@ -17,18 +16,16 @@ export interface MaintenanceOptions {
   readonly expectations: Pick<LearnedExpectations, 'refresh'>;
   readonly retentionMs: number;
   readonly clock: Pick<Clock, 'now' | 'every'>;
-  /** Called every minute to find mounted files that were replaced. */
-  readonly checkMounts: () => void;
-  /** Reloads the configuration if it has changed; undefined if it is not watched. */
-  readonly lookAtConfig: (() => Promise<void>) | undefined;
+  /** Each looks at some files and takes up their changes. */
+  readonly looks: readonly (() => Promise<void>)[];
 }
 
 /**
- * Prunes the store now and every hour, refreshes the expectations now and every 15 s, looks at the configuration now and
- * every 2 s, and calls `checkMounts` every minute. Returns the function that stops it.
+ * Prunes the store now and every hour, refreshes the expectations now and every 15 s, and calls each of `looks`
+ * now and every 2 s. Returns the function that stops it.
  */
 export function startMaintenance(options: MaintenanceOptions): () => void {
-  const { store, expectations, retentionMs, clock, checkMounts, lookAtConfig } = options;
+  const { store, expectations, retentionMs, clock, looks } = options;
   const prune = async () => {
     const now = clock.now();
     await store.prune({ before: now - retentionMs, firstDay: dayOf(now) - LEARNED_DAYS });
@@ -37,10 +34,8 @@ export function startMaintenance(options: MaintenanceOptions): () => void {
     repeat(clock, PRUNE_INTERVAL_MS, prune),
     repeat(clock, LEARN_INTERVAL_MS, expectations.refresh),
   ];
-  if (lookAtConfig !== undefined) stops.push(repeat(clock, LOOK_INTERVAL_MS, lookAtConfig));
-  const checking = clock.every(CHECK_INTERVAL_MS, checkMounts);
+  for (const look of looks) stops.push(repeat(clock, LOOK_INTERVAL_MS, look));
   return () => {
-    checking.cancel();
     for (const stop of stops) stop();
   };
 }

@@ -1,7 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
+import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
 import { ConfigError } from '../config/config-error.ts';
+import { readSources } from '../config/source.ts';
 import { loadWebConfig, type WebConfig } from '../config/web-file/web-file.ts';
-import { versionOf } from '../files/regular-file.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { ChangingProtection } from '../web/protection/changing-protection.ts';
@@ -13,52 +14,53 @@ import type { ChangingProtection } from '../web/protection/changing-protection.t
 const GRACE_MS = 15 * 60 * 1000;
 
 export interface WebProtection extends ChangingProtection {
+  /** Reads the files again if their content has changed, or the last one was bad. It is called every 2 s. */
+  look(): Promise<void>;
   /**
-   * Reads the files again if they have changed.
-   * @throws {ConfigError} if the files are invalid or contain a change that needs a restart; the last good ones then stay in
-   * use for at most 15 minutes
+   * Reads the files again.
+   * @throws {ConfigError} if they are invalid or contain a change that needs a restart; the last good ones then stay in use for
+   * at most 15 minutes
    */
   reload(): Promise<void>;
-  /** Paths of the last good file and of those that it names, absolute. */
-  files(): readonly string[];
-  /** Calls the listener when the file becomes valid or invalid. */
+  /** Calls the listener when the files become valid or invalid. */
   onResult(listener: (ok: boolean) => void): void;
 }
 
 export interface WebProtectionOptions {
   /** The web configuration file, absolute. */
   readonly file: string;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, 'monotonic'>;
   readonly logger: Logger;
 }
 
 /**
- * Loads the web configuration. `now` loads it again when one of its files has changed
- * (docs/web-configuration.md#while-it-runs).
+ * Loads the web configuration, and later its changes (docs/web-configuration.md#while-it-runs).
  * @throws {ConfigError} if it cannot be used
  */
 export async function openWebProtection(options: WebProtectionOptions): Promise<WebProtection> {
   const { file, clock, logger } = options;
-  const listeners: ((ok: boolean) => void)[] = [];
+  const changes: (() => void)[] = [];
+  const results: ((ok: boolean) => void)[] = [];
+  const inSequence = limitConcurrency(1);
   const first = await loadWebConfig(file);
   let good = first;
-  /** Version of the files of `good`; undefined if they have to be read again. */
-  let goodVersion: string | undefined;
+  /** Content of the files of `good`; undefined if they have to be read again. */
+  let content: string | undefined;
   let bad: { readonly since: number; readonly error: ConfigError } | undefined;
-  let refreshing: Promise<void> | undefined;
+  let inForce: WebConfig | undefined = first;
 
-  async function refresh(): Promise<void> {
-    // Taken before the files are read: a change in between is detected the next time.
-    const version = await versionOf(good.files, clock.now());
-    if (version !== undefined && version === goodVersion) return;
+  /** Reads the files; with `isLook`, only if that can change something. */
+  async function read(isLook: boolean): Promise<void> {
+    // Hashed before the files are read: a change in between is noticed at the next look.
+    const now = (await readSources(good.files.map((path) => ({ path })))).content;
+    if (isLook && now === content && !bad) return;
     try {
       const next = await loadWebConfig(file);
       checkChange(good, next, file);
-      goodVersion = isDeepStrictEqual(next.files, good.files) ? version : undefined;
+      content = isDeepStrictEqual(next.files, good.files) ? now : undefined;
       accept(next);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
-      goodVersion = undefined;
       reject(error);
     }
   }
@@ -71,6 +73,7 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
     }
     if (bad) publish(true);
     bad = undefined;
+    use(good);
   }
 
   function reject(error: ConfigError): void {
@@ -81,35 +84,34 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
     }
     if (!bad) publish(false);
     bad = { since: bad?.since ?? clock.monotonic(), error };
+    if (clock.monotonic() - bad.since > GRACE_MS) use(undefined);
+  }
+
+  function use(next: WebConfig | undefined): void {
+    if (next === inForce) return;
+    inForce = next;
+    for (const listener of changes) listener();
   }
 
   function publish(ok: boolean): void {
-    for (const listener of listeners) listener(ok);
+    for (const listener of results) listener(ok);
   }
-
-  const refreshOnce = () => {
-    refreshing ??= refresh().finally(() => {
-      refreshing = undefined;
-    });
-    return refreshing;
-  };
 
   return {
     first,
-    files: () => good.files,
+    current: () => inForce,
+    onChange: (listener) => {
+      changes.push(listener);
+    },
     onResult: (listener) => {
-      listeners.push(listener);
+      results.push(listener);
     },
-    now: async () => {
-      await refreshOnce();
-      return bad && clock.monotonic() - bad.since > GRACE_MS ? undefined : good;
-    },
-    reload: async () => {
-      // A refresh that has begun may have read the file too early.
-      await refreshing;
-      await refreshOnce();
-      if (bad) throw bad.error;
-    },
+    look: () => inSequence(() => read(true)),
+    reload: () =>
+      inSequence(async () => {
+        await read(false);
+        if (bad) throw bad.error;
+      }),
   };
 }
 

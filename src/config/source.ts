@@ -29,7 +29,7 @@ export function contentOf(sources: readonly Source[]): string {
 }
 
 /** Reads the files again, within 5 s. */
-export async function readSources(sources: readonly Source[]): Promise<SourcesNow> {
+export async function readSources(sources: readonly Pick<Source, 'path'>[]): Promise<SourcesNow> {
   const digests: string[] = [];
   let isReadable = true;
   for (const { path } of sources) {

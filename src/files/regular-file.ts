@@ -14,8 +14,6 @@ export type FileContent =
 /** With these flags, opening does not wait for the writer of a pipe and does not acquire a controlling terminal. */
 const FLAGS = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY;
 const PIECE_BYTES = 64 * 1024;
-/** File systems store times as coarsely as 2 s, so two changes within that time can leave the same times. */
-const SETTLED_MS = 2000;
 
 /**
  * Reads a regular file of at most `maxBytes` within 5 s, following symbolic links. Checks the kind first and refuses pipes,
@@ -69,40 +67,6 @@ export function readRegularFileSync(path: string, maxBytes: number): FileContent
   } catch (error) {
     return refusedBySystem(error);
   }
-}
-
-/**
- * Returns a text that changes whenever the content of these files does, without reading the content. Undefined if a file is
- * not regular, cannot be opened in time, or changed within the last 2 s before `now` (epoch ms).
- */
-export async function versionOf(
-  paths: readonly string[],
-  now: number,
-): Promise<string | undefined> {
-  try {
-    return await queueFileWork(async () => {
-      const versions: string[] = [];
-      for (const path of paths) {
-        // One after the other: a file system that hangs takes one thread, not one for each file.
-        const version = await versionOfOne(path, now);
-        if (version === undefined) return undefined;
-        versions.push(version);
-      }
-      return versions.join();
-    });
-  } catch {
-    return undefined;
-  }
-}
-
-async function versionOfOne(path: string, now: number): Promise<string | undefined> {
-  if (!(await stat(path)).isFile()) return undefined;
-  // A network file system asks its server only on open; `stat` alone may return data that is a minute old.
-  await using file = await open(path, FLAGS);
-  const { dev, ino, size, mtimeNs, ctimeNs, ctimeMs } = await file.stat({ bigint: true });
-  return now - Number(ctimeMs) > SETTLED_MS
-    ? [dev, ino, size, mtimeNs, ctimeNs].join(':')
-    : undefined;
 }
 
 function refusalOf(stats: Stats, maxBytes: number): string | undefined {

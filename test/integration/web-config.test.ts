@@ -2,12 +2,13 @@ import { execFileSync } from 'node:child_process';
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import bcrypt from 'bcrypt';
-import { describe, expect, it } from 'vitest';
+import { describe, expect, it, vi } from 'vitest';
 import { ask } from '../support/ask.ts';
 import { type Certificate, makeCertificate } from '../support/certificates.ts';
 import { readHere, startHere } from '../support/daemon-here.ts';
 import {
   type ConfigurationChange,
+  PATIENCE,
   startDaemon,
   UNHURRIED,
   type Workspace,
@@ -56,11 +57,11 @@ describe('a daemon with web.config_file', UNHURRIED, () => {
     execFileSync('mkfifo', [join(there.directory, 'pipe')]);
     await rename(join(there.directory, 'pipe'), join(there.directory, 'web.yaml'));
 
-    expect((await ask(`${url}/metrics`, ALICE)).status).toBe(200);
-    expect((await ask(`${url}/metrics`)).status).toBe(401);
     expect(await daemon.line('web_config.reload_failed')).toMatchObject({
       reasons: [expect.stringContaining('only regular files are read')],
     });
+    expect((await ask(`${url}/metrics`, ALICE)).status).toBe(200);
+    expect((await ask(`${url}/metrics`)).status).toBe(401);
     await daemon.stop();
   });
 
@@ -82,11 +83,13 @@ describe('a daemon with web.config_file', UNHURRIED, () => {
 
     makeCertificate(there.directory, 'server', there.authority);
     await there.write(`${TLS}basic_auth_users: { alice: ${HASH} }\n`);
+    await vi.waitFor(async () => {
+      expect((await ask(`${url}/metrics`, { ...trusting, ...BOB })).status).toBe(401);
+    }, PATIENCE);
 
     const after = await ask(`${url}/metrics`, { ...trusting, ...ALICE });
     expect(after.status).toBe(200);
     expect(after.serial).not.toBe(before.serial);
-    expect((await ask(`${url}/metrics`, { ...trusting, ...BOB })).status).toBe(401);
     await daemon.line('web_config.reloaded');
     await daemon.stop();
     expect(daemon.stdout()).not.toContain(PASSWORD);
@@ -120,8 +123,8 @@ describe('a daemon with web.config_file', UNHURRIED, () => {
     expect(await metrics()).toEqual([200, '1']);
 
     await there.write(USERS.replace('}', ''));
-    expect(await metrics()).toEqual([200, '0']);
     const line = await daemon.line('web_config.reload_failed');
+    expect(await metrics()).toEqual([200, '0']);
     expect(line).toMatchObject({ level: 'error', reasons: [expect.stringContaining('web.yaml:')] });
     const reload = await ask(`${url}/-/reload`, { method: 'POST', ...ALICE });
     expect([reload.status, reload.text]).toEqual([500, expect.stringContaining('web.yaml:')]);

@@ -5,8 +5,10 @@ export interface ChangingProtection {
   /** The protection at the start. */
   readonly first: Protection;
   /**
-   * Resolves to the protection in force: the same object until it changes. Undefined after it has been unreadable for
-   * too long; then no request is admitted.
+   * Returns the protection in force: the same object until it changes. Undefined after its files have been bad for too long;
+   * then no request is admitted.
    */
-  now(): Promise<Protection | undefined>;
+  current(): Protection | undefined;
+  /** Calls the listener after each change of `current`. */
+  onChange(listener: () => void): void;
 }

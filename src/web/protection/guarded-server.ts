@@ -51,9 +51,8 @@ export function createGuardedServer(
   /** TLS context with which the handshake of a connection began, by the connection's other end. */
   const contexts = new Map<string, Begun>();
 
-  async function refresh(): Promise<Protection | undefined> {
-    const next = await protection.now();
-    if (next === current) return next;
+  protection.onChange(() => {
+    const next = protection.current();
     if (!isDeepStrictEqual(admission(next), admission(current))) {
       for (const response of answering) response.destroy();
     }
@@ -63,13 +62,10 @@ export function createGuardedServer(
       if ('setSecureContext' in server) server.setSecureContext(context);
       server.closeIdleConnections();
     }
-    return next;
-  }
+  });
 
   /** Notes the context before the handshake begins, because it can change before the handshake ends. */
-  async function prepare(socket: Socket): Promise<void> {
-    await refresh();
-    if (socket.destroyed) return;
+  function prepare(socket: Socket): void {
     const end = endOf(socket);
     const begun = { context };
     contexts.set(end, begun);
@@ -83,7 +79,7 @@ export function createGuardedServer(
     response: ServerResponse,
     target: RequestTarget,
   ): Promise<void> {
-    const now = await refresh();
+    const now = current;
     if (now === undefined) {
       return refuse(response, 500, 'the web configuration is invalid: see the log');
     }
@@ -130,7 +126,7 @@ export function createGuardedServer(
       ? createServer(options, listener)
       : createTlsServer({ ...options, ...tlsOptions(protection.first.tls) }, listener);
   if (protection.first.tls !== undefined) {
-    beforeEachConnection(server, prepare, onBug);
+    server.prependListener('connection', prepare);
   }
   return server;
 }
@@ -148,32 +144,6 @@ function tlsOptions({ context, clientAuth }: TlsSettings) {
     rejectUnauthorized: false,
     handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
   };
-}
-
-/** Delays each new connection until it is prepared: until changed certificates have been read. */
-function beforeEachConnection(
-  server: Server,
-  prepare: (socket: Socket) => Promise<void>,
-  onBug: OnBug,
-): void {
-  const listeners = server.listeners('connection');
-
-  async function accept(socket: Socket): Promise<void> {
-    try {
-      await prepare(socket);
-      if (!socket.destroyed) for (const listener of listeners) listener.call(server, socket);
-    } catch (error) {
-      onBug(error);
-      socket.destroy();
-    }
-  }
-
-  server.removeAllListeners('connection');
-  server.on('connection', (socket: Socket) => {
-    // Without a listener, an error before 'connection' is passed on would end the process.
-    socket.on('error', () => {});
-    void accept(socket);
-  });
 }
 
 function hasCertificate(

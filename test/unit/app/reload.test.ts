@@ -1,11 +1,17 @@
-import { describe, expect, it, vi } from 'vitest';
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import type { Config } from '../../../src/config/config.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
 import type { Logger } from '../../../src/log/logger.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { createReload } from '../../../src/app/reload.ts';
+import { createReload, findChanges } from '../../../src/app/reload.ts';
+import { toSource } from '../../../src/config/source.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
+import { temporaryDirectory } from '../../support/temporary.ts';
 
+const PLACE = { file: 'f', line: 1, column: 2 };
 const CONFIG = { store: {}, web: {}, projects: [] } as unknown as Config;
 
 function reloadThatThrows(error: unknown) {
@@ -17,6 +23,7 @@ function reloadThatThrows(error: unknown) {
     config: () => CONFIG,
     loadConfig: async () => CONFIG,
     logger: { info: log, error: log } as unknown as Logger,
+    clock: systemClock,
     apply: async () => {
       throw error;
     },
@@ -28,7 +35,7 @@ function reloadThatThrows(error: unknown) {
 
 it.each([
   new StoreError('io', 'the disk is gone'),
-  new ConfigError('invalid', [{ file: 'f', line: 1, column: 2, message: 'no' }]),
+  new ConfigError('invalid', [{ ...PLACE, message: 'no' }]),
 ])('a failed reload returns and logs its reason: %s', async (error) => {
   const { reload, lines, bugs, results } = reloadThatThrows(error);
   expect(await reload.run()).toEqual({ ok: false, reasons: [error.message] });
@@ -52,6 +59,7 @@ it('reloads that wait for another one share the next', async () => {
       return read.promise;
     },
     logger: { info: () => {}, error: () => {} } as unknown as Logger,
+    clock: systemClock,
     apply: async () => {},
     onResult: () => {},
     onError: () => {},
@@ -62,35 +70,195 @@ it('reloads that wait for another one share the next', async () => {
   reads[0]?.resolve(CONFIG);
   expect(await first).toEqual({ ok: true, reasons: [] });
   await vi.waitFor(() => expect(reads).toHaveLength(2), PATIENCE);
-  reads[1]?.reject(new ConfigError('invalid', [{ file: 'f', line: 1, column: 2, message: 'no' }]));
+  reads[1]?.reject(new ConfigError('invalid', [{ ...PLACE, message: 'no' }]));
 
   const results = await Promise.all(waiting);
   expect(new Set(results.map(({ ok }) => ok))).toEqual(new Set([false]));
   expect(reads).toHaveLength(2);
 });
 
-describe('a reload of watched files', () => {
-  const bad = new ConfigError('invalid', [{ file: 'f', line: 1, column: 2, message: 'no' }]);
-  const now = (content: string) => ({ content, isWanted: async () => true });
+/** Sets up a watched file. `looks` checks it and returns the number of reloads that it caused. */
+async function watched() {
+  const directory = await temporaryDirectory();
+  onTestFinished(() => directory[Symbol.asyncDispose]());
+  const file = join(directory.path, 'evalwatch.yaml');
+  await writeFile(file, 'first');
+  const configOf = (text: string): Config => ({ ...CONFIG, sources: [toSource(file, text)] });
+  let now = 0;
+  let inForce = configOf('first');
+  let next = inForce;
+  let fault = '';
+  let meanwhile = async () => {};
+  let reloads = 0;
+  const lines: unknown[] = [];
+  const log = (fields: { readonly event?: unknown }) => void lines.push(fields.event);
+  const reload = createReload({
+    config: () => inForce,
+    loadConfig: async () => {
+      await meanwhile();
+      if (fault !== '') throw new ConfigError('invalid', [{ ...PLACE, message: fault }]);
+      return next;
+    },
+    logger: { info: log, error: log } as unknown as Logger,
+    clock: { monotonic: () => now },
+    apply: async (config) => void (inForce = config),
+    onResult: () => (reloads += 1),
+    onError: () => {},
+  });
+  return {
+    file,
+    reload,
+    lines,
+    write: async (text: string) => {
+      next = configOf(text);
+      await writeFile(file, text);
+    },
+    looks: async (count: number) => {
+      for (let each = 0; each < count; each += 1) await reload.look();
+      return reloads;
+    },
+    passes: (ms: number) => (now += ms),
+    turnsBad: (message: string) => (fault = message),
+    whileItIsRead: (action: () => Promise<void>) => (meanwhile = action),
+    reloadedElsewhere: (text: string) => void (inForce = configOf(text)),
+  };
+}
 
-  it('logs a failure once for each content, and again on request', async () => {
-    const { reload, lines, results } = reloadThatThrows(bad);
-    await reload.runWatched(now('a'));
-    await reload.runWatched(now('a'));
+describe('the watch of the configuration', () => {
+  it('new content is reloaded once, after two checks have found it', async () => {
+    const { write, looks } = await watched();
+    expect(await looks(3)).toBe(0);
+    await write('second');
+    expect(await looks(1)).toBe(0);
+    expect(await looks(1)).toBe(1);
+    expect(await looks(5)).toBe(1);
+  });
+
+  it('content that changes at every check is not reloaded', async () => {
+    const { write, looks } = await watched();
+    for (const part of ['f', 'fi', 'fir', 'firs']) {
+      await write(part);
+      expect(await looks(1)).toBe(0);
+    }
+    await write('first');
+    expect(await looks(5)).toBe(0);
+  });
+
+  it('content that changes again before it is loaded is not reloaded', async () => {
+    const { write, looks, whileItIsRead } = await watched();
+    await write('half');
+    whileItIsRead(() => write('whole'));
+    expect(await looks(3)).toBe(0);
+    expect(await looks(1)).toBe(1);
+  });
+
+  it('a missing file is reloaded only after five checks', async () => {
+    const { file, write, looks, turnsBad } = await watched();
+    await rm(file);
+    expect(await looks(4)).toBe(0);
+    await write('first');
+    expect(await looks(5)).toBe(0);
+    turnsBad('no');
+    await rm(file);
+    expect(await looks(4)).toBe(0);
+    expect(await looks(5)).toBe(1);
+  });
+
+  it('a failed reload is repeated after a minute, or without a delay for other content', async () => {
+    const { write, looks, passes, turnsBad } = await watched();
+    turnsBad('no');
+    await write('bad');
+    expect(await looks(9)).toBe(1);
+    passes(59_999);
+    expect(await looks(1)).toBe(1);
+    passes(1);
+    expect(await looks(9)).toBe(2);
+    turnsBad('');
+    await write('first');
+    expect(await looks(9)).toBe(3);
+    passes(600_000);
+    expect(await looks(1)).toBe(3);
+  });
+
+  it('content that another reload applies meanwhile is not reloaded again', async () => {
+    const { write, looks, whileItIsRead, reloadedElsewhere } = await watched();
+    await write('second');
+    whileItIsRead(async () => reloadedElsewhere('second'));
+    expect(await looks(5)).toBe(0);
+  });
+
+  it('content that another reload has applied is skipped, unless a reload failed since', async () => {
+    const { reload, write, looks, turnsBad, reloadedElsewhere } = await watched();
+    await write('second');
+    reloadedElsewhere('second');
+    expect(await looks(3)).toBe(0);
+    turnsBad('no');
+    await reload.run();
+    expect(await looks(3)).toBe(2);
+  });
+
+  it('a failure is logged once for each content, and again on request', async () => {
+    const { reload, write, looks, passes, turnsBad, lines } = await watched();
+    turnsBad('no');
+    await write('bad');
+    expect(await looks(2)).toBe(1);
+    passes(60_000);
+    expect(await looks(1)).toBe(2);
     expect(lines).toHaveLength(1);
-    await reload.runWatched(now('b'));
+    await write('worse');
+    expect(await looks(2)).toBe(3);
     expect(lines).toHaveLength(2);
     await reload.run();
     expect(lines).toHaveLength(3);
-    await reload.runWatched(now('b'));
+    passes(60_000);
+    expect(await looks(1)).toBe(5);
     expect(lines).toHaveLength(3);
-    expect(results).toHaveLength(5);
-    expect(reload.hasFailed()).toBe(true);
+  });
+});
+
+const project = (id: string, options: object = {}) => ({ id, key: { file: '/key' }, ...options });
+const configOf = (projects: readonly object[], options: object = {}) =>
+  ({ service: {}, web: {}, log: {}, jitterMs: 0, projects, ...options }) as unknown as Config;
+
+it('findChanges returns added, removed and changed projects', () => {
+  const before = configOf([project('same'), project('gone'), project('moved', { team: 'a' })]);
+  const after = configOf([project('moved', { team: 'b' }), project('same'), project('new')]);
+
+  expect(findChanges(before, after)).toEqual({
+    added: ['new'],
+    removed: ['gone'],
+    changed: ['moved'],
+    omitted: undefined,
+    sections: [],
+  });
+});
+
+it('findChanges returns other changed options by their name in the file, without values', () => {
+  const before = configOf([], { service: { proxyUrl: 'http://user:one@proxy' } });
+  const after = configOf([project('p', { key: { env: 'KEY', value: 'secret' } })], {
+    service: { proxyUrl: 'http://user:two@proxy' },
+    jitterMs: 1,
+    missingAfter: 2,
+    web: { enableLifecycle: true },
+    log: { level: 'debug' },
   });
 
-  it('does nothing if they changed while they were read', async () => {
-    const { reload, lines, results } = reloadThatThrows(bad);
-    await reload.runWatched({ content: 'a', isWanted: async () => false });
-    expect([lines, results, reload.hasFailed()]).toEqual([[], [], false]);
-  });
+  const changes = findChanges(before, after);
+
+  expect(changes.sections).toEqual(['service', 'jitter', 'missing_after', 'web', 'log']);
+  expect(JSON.stringify(changes)).not.toMatch(/secret|one|two/);
+});
+
+it('findChanges returns at most 20 ids of each kind, and the number of the others', () => {
+  const many = Array.from({ length: 1000 }, (_, index) => project(`p${index}`));
+
+  const { added, omitted } = findChanges(configOf([]), configOf(many));
+
+  expect(added).toEqual(many.slice(0, 20).map(({ id }) => id));
+  expect(omitted).toBe(980);
+});
+
+it('findChanges reports a changed prompt_url as a change of the section service', () => {
+  const after = configOf([], { promptUrl: 'https://eval.example.com/{prompt_id}' });
+  expect(findChanges(configOf([]), after).sections).toEqual(['service']);
 });

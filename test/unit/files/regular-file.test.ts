@@ -1,11 +1,7 @@
-import { stat, symlink, utimes, writeFile } from 'node:fs/promises';
+import { stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import {
-  readRegularFile,
-  readRegularFileSync,
-  versionOf,
-} from '../../../src/files/regular-file.ts';
+import { readRegularFile, readRegularFileSync } from '../../../src/files/regular-file.ts';
 import { notFiles } from '../../support/not-a-file.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 
@@ -53,36 +49,5 @@ describe.each(ways)('a file that is read %s', (_, read) => {
 
   it('results in ENOENT if it does not exist', async () => {
     expect(await read('/nowhere/file', 1)).toEqual({ fault: 'ENOENT', cause: expect.any(Error) });
-  });
-});
-
-describe('the version of files', () => {
-  const LATER = Date.now() + 60_000;
-
-  it('changes with their content, even if their modification time is set back', async () => {
-    await using directory = await temporaryDirectory();
-    const paths = ['one', 'two'].map((name) => join(directory.path, name));
-    const [one = ''] = paths;
-    for (const path of paths) await writeFile(path, 'before');
-    const { atime, mtime } = await stat(one);
-    const before = await versionOf(paths, LATER);
-    expect(before).toBeDefined();
-    expect(await versionOf(paths, LATER)).toBe(before);
-    await writeFile(one, 'change');
-    await utimes(one, atime, mtime);
-    expect(await versionOf(paths, LATER)).not.toBe(before);
-  });
-
-  it('is undefined within 2 s of a change, and for anything but a regular file', async () => {
-    await using directory = await temporaryDirectory();
-    const path = join(directory.path, 'file');
-    await writeFile(path, '');
-    const { ctimeMs } = await stat(path);
-    expect(await versionOf([path], ctimeMs + 1999)).toBeUndefined();
-    expect(await versionOf([path], ctimeMs + 2001)).toBeDefined();
-    for (const other of Object.values(await notFiles(directory.path))) {
-      expect(await versionOf([path, other], LATER)).toBeUndefined();
-    }
-    expect(await versionOf([join(directory.path, 'nowhere')], LATER)).toBeUndefined();
   });
 });

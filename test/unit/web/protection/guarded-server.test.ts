@@ -1,7 +1,6 @@
 import bcrypt from 'bcrypt';
 import { once } from 'node:events';
 import { connect as connectPlainly, type AddressInfo } from 'node:net';
-import { setTimeout } from 'node:timers/promises';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { text } from 'node:stream/consumers';
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
@@ -40,7 +39,6 @@ beforeAll(async () => {
 /** Starts a server with a protection that the test can change. */
 async function serve(first: Protection, handle?: Handler) {
   let now: Protection | undefined = first;
-  let broken: Error | undefined;
   const bugs: unknown[] = [];
   const onBug = (error: unknown) => bugs.push(error);
   const withLogin: Handler =
@@ -49,15 +47,10 @@ async function serve(first: Protection, handle?: Handler) {
     request[1].setHeader('x-login', 'none');
     withLogin(...request);
   };
-  // Reading files takes a moment, in which clients can leave.
-  const look = async () => {
-    await setTimeout(5);
-    if (broken !== undefined) throw broken;
-    return now;
-  };
+  const listeners: (() => void)[] = [];
   const guarded = createGuardedServer(
     {},
-    { first, now: look },
+    { first, current: () => now, onChange: (listener) => void listeners.push(listener) },
     { filter: createRequestFilter(() => [], onBug).filter, withLogin, withoutLogin, onBug },
   );
   guarded.on('tlsClientError', () => {});
@@ -73,12 +66,9 @@ async function serve(first: Protection, handle?: Handler) {
     port,
     url: `${first.tls === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,
     bugs,
-    /** Makes every read of the protection throw this error. */
-    breakWith: (error: Error | undefined) => {
-      broken = error;
-    },
     become: (next: Protection | undefined) => {
       now = next;
+      for (const listener of listeners) listener();
     },
   };
 }
@@ -220,7 +210,7 @@ describe('server with users', () => {
 
     expect((await ask(url, ALICE)).status).toBe(401);
     expect((await ask(url, { auth: 'bob:other' })).status).toBe(200);
-    expect(await stream).toBe('aborted');
+    expect(await stream).toMatch(/^(?:aborted|socket hang up)$/);
   });
 
   /** Makes the next check of a login wait until it is `released`. */
@@ -401,7 +391,12 @@ describe('server with TLS', () => {
 
     become(withTls('RequireAndVerifyClientCert', server, stranger.cert));
 
-    expect((await ask(url, { agent, ...known() })).status).toBe(403);
+    // The server closes the idle connection, perhaps before it has read the next request.
+    const again = ask(url, { agent, ...known() }).then(
+      ({ status }) => status,
+      () => 'closed',
+    );
+    expect(await again).toBeOneOf([403, 'closed']);
     expect((await ask(url, unknown())).status).toBe(200);
   });
 
@@ -445,28 +440,3 @@ async function visit(options: ConnectionOptions) {
   const [, status] = /^HTTP\/1\.1 (\d+)/.exec(answer) ?? [];
   return { status: Number(status), ticket, isReused };
 }
-
-describe('an exception while reading the protection', () => {
-  const bug = new TypeError('not a ConfigError');
-
-  it('is answered 500 except for probes, is reported and does not stop the server', async () => {
-    const served = await serve(WITH_LOGIN);
-    served.breakWith(bug);
-    expect((await ask(`${served.url}/metrics`, ALICE)).status).toBe(500);
-    expect((await ask(`${served.url}/-/healthy`)).status).toBe(200);
-    served.breakWith(undefined);
-    expect((await ask(`${served.url}/metrics`, ALICE)).status).toBe(200);
-    expect(served.bugs).toEqual([bug]);
-  });
-
-  it('closes only the affected connection with TLS', async () => {
-    const served = await serve(withTls('NoClientCert'));
-    served.breakWith(bug);
-    const socket = connect({ port: served.port, host: '127.0.0.1', rejectUnauthorized: false });
-    await once(socket, 'error');
-    served.breakWith(undefined);
-    const next = await ask(`${served.url}/metrics`, { rejectUnauthorized: false });
-    expect(next.status).toBe(200);
-    expect(served.bugs).toEqual([bug]);
-  });
-});
