@@ -44,67 +44,9 @@ const CONTROL_OR_BIDI = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
  * @throws if the daemon is misled, is held up, grows, or reveals the key
  */
 export async function besiege({ short, print, source = SOURCE }: RowOptions): Promise<Figures> {
-  const answers = new Map<string, Answer>();
-  const arrivals = new Map(HEALTHY.map((id): [string, number[]] => [id, []]));
-  const flaps: string[] = [];
   const faults: string[] = [];
-  const open = new Map<object, number>();
-  let hasTurned = false;
-  let longestMs = 0;
-  let held = 0;
-  await using trap = await startService((_, response) => void response.end());
-  const elsewhere = new URL(trap.url).host;
-  await using service = await startService(({ path, project, headers }, response) => {
-    const key = String(headers['x-api-key']);
-    const [, prompt] = /^\/v2\/prompts\/([^/]+)\/$/.exec(path) ?? [];
-    const id = project ?? decodeURIComponent(prompt ?? '');
-    const isStolen =
-      project !== undefined && path !== `/v2/projects/${encodeURIComponent(project)}/prompts/`;
-    if (!key.startsWith(KEY) || id === '' || isStolen) faults.push(`the service was asked ${path}`);
-    const hostility = project === undefined ? detailAnswer(id) : answers.get(project);
-    const { socket } = response;
-    if (hasTurned && project === 'come back in an hour') held += 1;
-    if (hostility !== undefined && socket !== null) {
-      const at = performance.now();
-      open.set(socket, at);
-      socket.once('finish', () => open.delete(socket));
-      socket.once('close', () => {
-        if (open.delete(socket)) longestMs = Math.max(longestMs, performance.now() - at);
-      });
-      hostility({ socket, key, elsewhere });
-    } else if (project === undefined) {
-      sendJson(response, { status: 'FAILED', error_info: errorInfoOf(id, key) });
-    } else {
-      arrivals.get(project)?.push(Date.now());
-      response.setHeader('etag', `"${key}"`);
-      response.end(listingOf(project, key));
-    }
-  });
-
-  /** Returns the hostile answer to a request for details. One asks for an hour, which would hold the others. */
-  function detailAnswer(id: string): Answer | undefined {
-    if (!hasTurned || id === 'come back in an hour') return undefined;
-    return new Map(Object.entries(KINDS)).get(id)?.answers[0];
-  }
-
-  function listingOf(project: string, key: string): string {
-    if (project === FLAPPING) {
-      const status = FLAPS[flaps.length % FLAPS.length] ?? '';
-      flaps.push(status);
-      return JSON.stringify([promptItem('mover', status)]);
-    }
-    if (project === MANY) {
-      const items = Array.from({ length: PROMPTS }, (_, n) => ({ id: `p${n}`, status: 'FAILED' }));
-      return JSON.stringify(items);
-    }
-    const status = hasTurned ? 'FAILED' : 'RUNNING';
-    const items = FAILING[project]?.map((id) => ({
-      ...promptItem(id, status),
-      name: nastyText(key),
-    }));
-    return items === undefined ? GOOD : JSON.stringify(items);
-  }
-
+  await using service = await startTurncoat();
+  const { answers, arrivals, flaps } = service;
   const kinds = Object.keys(KINDS);
   const projects = [
     ...kinds.map((id, index) => ({
@@ -130,7 +72,7 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
   const measured = await monitor.measure();
   for (const times of arrivals.values()) times.length = 0;
 
-  hasTurned = true;
+  service.turn();
   for (const id of Object.keys(FAILING)) await monitor.poll(id);
   const { prompts } = await monitor.poll(MANY);
   if (prompts !== PROMPTS) faults.push(`${prompts} prompts of a long listing`);
@@ -207,12 +149,11 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
     if (name.includes('.db')) told.push(await readFile(join(monitor.directory, name), 'latin1'));
   }
   told.push(JSON.stringify(monitor.lines), ...monitor.garbled);
-  for (const at of open.values()) longestMs = Math.max(longestMs, performance.now() - at);
+  const { faults: misled, longestMs } = service.judge();
   const latest = Math.max(...lateness);
   const overdueMs = longestMs - TIMEOUT_MS;
   faults.push(
-    ...(trap.arrivals.length === 0 ? [] : [`${trap.arrivals.length} requests elsewhere`]),
-    ...(held <= 1 ? [] : ['asked again within the hour']),
+    ...misled,
     ...(latest <= BOUNDS.lateMs ? [] : [`a healthy poll was ${latest} ms late`]),
     ...(overdueMs <= BOUNDS.overdueMs ? [] : [`an answer was open ${overdueMs} ms too long`]),
     ...(growthMib <= BOUNDS.growthMib ? [] : [`memory grew by ${growthMib} MiB`]),
@@ -232,6 +173,99 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
     ['event loop held up', `${Math.round(blockMs)} ms of CPU time at most`],
     ['memory', `${Math.round(growthMib)} MiB more at most`],
   ];
+}
+
+/**
+ * Starts the service: its projects are healthy until `turn()`, and a project with an entry in `answers` gets that answer.
+ * An answer without an end is open until the daemon closes its connection.
+ */
+async function startTurncoat() {
+  const answers = new Map<string, Answer>();
+  const arrivals = new Map(HEALTHY.map((id): [string, number[]] => [id, []]));
+  const flaps: string[] = [];
+  const faults: string[] = [];
+  const open = new Map<object, number>();
+  let hasTurned = false;
+  let longestMs = 0;
+  let held = 0;
+  const trap = await startService((_, response) => void response.end());
+  const elsewhere = new URL(trap.url).host;
+  const service = await startService(({ path, project, headers }, response) => {
+    const key = String(headers['x-api-key']);
+    const [, prompt] = /^\/v2\/prompts\/([^/]+)\/$/.exec(path) ?? [];
+    const id = project ?? decodeURIComponent(prompt ?? '');
+    const isStolen =
+      project !== undefined && path !== `/v2/projects/${encodeURIComponent(project)}/prompts/`;
+    if (!key.startsWith(KEY) || id === '' || isStolen) faults.push(`the service was asked ${path}`);
+    const hostility = project === undefined ? detailAnswer(id) : answers.get(project);
+    const { socket } = response;
+    if (hasTurned && project === 'come back in an hour') held += 1;
+    if (hostility !== undefined && socket !== null) {
+      const at = performance.now();
+      open.set(socket, at);
+      socket.once('finish', () => open.delete(socket));
+      socket.once('close', () => {
+        if (open.delete(socket)) longestMs = Math.max(longestMs, performance.now() - at);
+      });
+      hostility({ socket, key, elsewhere });
+    } else if (project === undefined) {
+      sendJson(response, { status: 'FAILED', error_info: errorInfoOf(id, key) });
+    } else {
+      arrivals.get(project)?.push(Date.now());
+      response.setHeader('etag', `"${key}"`);
+      response.end(listingOf(project, key));
+    }
+  });
+
+  /** Returns the hostile answer to a request for details. One asks for an hour, which would hold the others. */
+  function detailAnswer(id: string): Answer | undefined {
+    if (!hasTurned || id === 'come back in an hour') return undefined;
+    return new Map(Object.entries(KINDS)).get(id)?.answers[0];
+  }
+
+  function listingOf(project: string, key: string): string {
+    if (project === FLAPPING) {
+      const status = FLAPS[flaps.length % FLAPS.length] ?? '';
+      flaps.push(status);
+      return JSON.stringify([promptItem('mover', status)]);
+    }
+    if (project === MANY) {
+      const items = Array.from({ length: PROMPTS }, (_, n) => ({ id: `p${n}`, status: 'FAILED' }));
+      return JSON.stringify(items);
+    }
+    const status = hasTurned ? 'FAILED' : 'RUNNING';
+    const items = FAILING[project]?.map((id) => ({
+      ...promptItem(id, status),
+      name: nastyText(key),
+    }));
+    return items === undefined ? GOOD : JSON.stringify(items);
+  }
+
+  return {
+    url: service.url,
+    answers,
+    /** Times of the requests for each healthy project. */
+    arrivals,
+    /** The status of the flapping prompt in each listing. */
+    flaps,
+    turn: () => {
+      hasTurned = true;
+    },
+    /** What the requests show: a misled daemon, and for how long the longest answer was open. */
+    judge: () => {
+      for (const at of open.values()) longestMs = Math.max(longestMs, performance.now() - at);
+      const wrong = [
+        ...faults,
+        ...(trap.arrivals.length === 0 ? [] : [`${trap.arrivals.length} requests elsewhere`]),
+        ...(held <= 1 ? [] : ['asked again within the hour']),
+      ];
+      return { faults: wrong, longestMs };
+    },
+    [Symbol.asyncDispose]: async () => {
+      await service[Symbol.asyncDispose]();
+      await trap[Symbol.asyncDispose]();
+    },
+  };
 }
 
 /** Returns the error_info of a prompt. */
