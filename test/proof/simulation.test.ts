@@ -8,6 +8,8 @@ import { PARTS } from '../../proof/simulation/scenario.ts';
 const CPU_SECONDS = 20;
 /** Seeds are below this, so that they are easy to type. */
 const MAX_SEED = 1_000_000;
+/** Many times {@link CPU_SECONDS}: on a busy machine a process gets a small share of a core. */
+const PATIENCE_MS = 20 * 60 * 1000;
 
 // Each part has a process of its own.
 it.concurrent.each(PARTS)(
@@ -24,6 +26,7 @@ it.concurrent.each(PARTS)(
     // A finding rejects. A run in which nothing has happened would find nothing.
     expect(new Map(figures).get(`${part}: transitions`)).toMatch(/^[1-9]/);
   },
+  PATIENCE_MS,
 );
 
 function seedOfCommit(): number {
