@@ -5,7 +5,7 @@ import { createMetrics, type Metrics } from '../metrics/metrics.ts';
 import { unlessStoreFails } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import { createEventFeed } from '../web/events/feed.ts';
+import { EventFeed } from '../web/events/feed.ts';
 import { watchMonitor } from '../web/page/model/monitor-state.ts';
 import type { ReloadResult } from '../web/reload-result.ts';
 import { assertCanListen } from '../web/server.ts';
@@ -75,7 +75,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const heartbeat = createHeartbeat({ engine, logger, clock });
   const scheduling = createScheduling(engine, clock, heartbeat);
   const metrics = createEngineMetrics(engine, scheduling, { clock, revision });
-  const feed = createEventFeed(store, clock, sharing && { intervalMs: FOLLOW_INTERVAL_MS });
+  const feed = new EventFeed(store, sharing && FOLLOW_INTERVAL_MS);
   const monitor = watchMonitor(clock);
   logger.onLine((level) => metrics.countLogLine(level));
   for (const observer of [metrics.observe, feed.observe, monitor.observe, ...observers]) {

@@ -2,7 +2,7 @@ import type { Context } from 'hono';
 import { z } from 'zod';
 import type { FinishedPoll } from '../monitor/events.ts';
 import { pollResult, pollResultFields } from '../rows/fields.ts';
-import { project, readParameters } from './api/parameters.ts';
+import { project, readParameters } from './api/operations.ts';
 import { RequestError } from './request/error.ts';
 
 /**

@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { Hono, type Context } from 'hono';
 import { etag } from 'hono/etag';
+import { stream } from 'hono/streaming';
 import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { z } from 'zod';
 import { parseDuration } from '../../domain/duration.ts';
@@ -18,26 +19,14 @@ import type {
 } from '../../monitor/ports/store.ts';
 import type { WatchedProject } from '../../monitor/ports/watched-project.ts';
 import { failureFields, projectFields, promptFields, transitionFields } from '../../rows/fields.ts';
-import { causesAnswer } from './causes.ts';
-import { readCursor } from './cursor.ts';
-import { readId } from '../events/event.ts';
 import type { EventFeed } from '../events/feed.ts';
-import { streamEvents } from '../events/stream.ts';
-import { busy } from '../limits/busy.ts';
-import { requesterOf, type ConnectionEnv } from '../limits/client.ts';
-import { createTimeBudget } from '../limits/time-budget.ts';
-import { createFairQueue } from '../limits/fair-queue.ts';
-import { openApiDocument } from './openapi.ts';
-import { operations } from './operations.ts';
-import { readPage, type RowSource } from './page-of-rows.ts';
-import { readParameters } from './parameters.ts';
+import { readId } from '../events/page.ts';
+import type { ConnectionEnv } from '../limits/client.ts';
 import { RequestError } from '../request/error.ts';
+import { causesAnswer, readCursor, readPage, type RowSource } from './answers.ts';
+import { openApiDocument } from './openapi.ts';
+import { operations, readParameters } from './operations.ts';
 
-/** Share of the time for all answers together. */
-const BUDGET = { share: 1 / 4, burstMs: 2000, maxPauseMs: 8000 };
-const LIMITS = { maxWaiting: 32, maxWaitingPerKey: 32, maxWaitMs: 10_000 };
-/** limits/requests.ts limits the number of streams. All of them may reconnect at the same time, as after a restart. */
-const NO_LIMITS = { maxWaiting: Infinity, maxWaitingPerKey: Infinity };
 const JSON_HEADERS = { 'content-type': 'application/json' };
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream',
@@ -72,9 +61,6 @@ export interface ApiContent {
 export function createApi(content: ApiContent): Hono<ConnectionEnv> {
   const { store, feed, clock } = content;
   const api = new Hono<ConnectionEnv>();
-  const budget = createTimeBudget({ clock, ...BUDGET });
-  const queue = createFairQueue({ budget, ...LIMITS });
-  const streamQueue = createFairQueue({ budget, ...NO_LIMITS });
   let document: string | undefined;
 
   async function read<Parameters extends z.ZodObject>(
@@ -91,29 +77,17 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
 
   // Registered before the ETag middleware: a stream has no ETag.
   api.get('/events', async (context) => {
-    const requester = requesterOf(context);
-    using turn = await streamQueue.waitForTurn(requester);
-    if (turn === undefined) return busy(context);
     const { project, type, after } = await read(context, operations['/events']);
     // A client that reconnects sends `Last-Event-ID` with the URL of its first request, so the header overrides `after`.
     const given = context.req.header('last-event-id') ?? after;
-    const hasStartId = given !== undefined && given !== '';
-    const start = hasStartId ? readId(given) : await feed.end();
+    const start = given ? readId(given) : await feed.end();
     if (start === undefined)
       throw new RequestError(400, 'Last-Event-ID must be the id of an event');
     if (context.req.method === 'HEAD') return context.body(null, 200, STREAM_HEADERS);
-    return context.body(
-      streamEvents(feed, clock, { start, hasStartId, project, type, client: requester.client }),
-      200,
-      STREAM_HEADERS,
-    );
+    for (const [name, value] of Object.entries(STREAM_HEADERS)) context.header(name, value);
+    return stream(context, (client) => feed.send(client, clock, { start, project, type }));
   });
 
-  api.use(async (context, next) => {
-    using turn = await queue.waitForTurn(requesterOf(context));
-    if (turn === undefined) return busy(context);
-    return await next();
-  });
   api.use(etag());
   api.use(async (context, next) => {
     await next();

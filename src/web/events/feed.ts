@@ -1,140 +1,183 @@
+import type { StreamingApi } from 'hono/utils/stream';
+import { unlessStoreFails } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { EventPosition, StoreReader } from '../../monitor/ports/store.ts';
 import { pollFields } from '../../rows/fields.ts';
-import type { Requester } from '../limits/client.ts';
-import { createTimeBudget } from '../limits/time-budget.ts';
-import { createFairQueue } from '../limits/fair-queue.ts';
-import { eventText, type StreamedEvent, writeId } from './event.ts';
-import { createNews } from './news.ts';
-import { type EventPage, nothingAfter, toPage } from './page.ts';
+import { eventText, toPage, writeId } from './page.ts';
+import type { EventPage, EventType, StreamedEvent } from './page.ts';
 
 /** Maximum number of transitions, and of failures, in one read: a row with an `error_info` has up to 10 kB. */
-const MAX_ROWS = 100;
-/** Share of time for all streams that catch up. After a rest, clients that lack few events do not wait. */
-const BUDGET = { share: 1 / 10, burstMs: 200, maxPauseMs: 2000 };
-/** limits/requests.ts limits the number of streams. */
-const UNLIMITED = { maxWaiting: Infinity, maxWaitingPerKey: Infinity };
+const MAX_ROWS = 50;
 /** Number of finished polls that are kept for clients that are a little behind. */
 const MAX_POLLS = 500;
-/** Number of kept pages: clients at the end share one, and so do clients that catch up together. */
-const MAX_PAGES = 8;
-const BEGINNING: EventPosition = { transition: 0, settlement: 0 };
+/** Time in which news are combined, ms: a busy monitor does not wake each client for each commit. */
+const GATHER_MS = 50;
+/** Interval of comments without news: clients and proxies may close a connection that is silent for longer. */
+const HEARTBEAT_MS = 15_000;
+/** Time that a client with a broken connection waits before it resumes. */
+const RETRY_MS = 2000;
 
-interface FeedReader extends Requester {
-  /** Whether it lacks events from before the last announcement. */
-  readonly isBehind: boolean;
+/** What a client asked for. */
+export interface StreamQuery {
+  /** Position after which the stream starts. */
+  readonly start: EventPosition;
+  readonly project: string | undefined;
+  readonly type: EventType | undefined;
 }
 
 /** The source of all event streams: clients at the same position share what is read and rendered. */
-export interface EventFeed {
-  /** Observes the monitor: announces commits and finished polls. */
-  readonly observe: Observer;
+export class EventFeed {
+  readonly #store: Pick<StoreReader, 'events'>;
+  readonly #intervalMs: number | undefined;
+  /** Pages that are being read, by the id that they come after. */
+  readonly #pages = new Map<string, Promise<EventPage>>();
+  /** Wakes each client that waits. */
+  readonly #waiting = new Set<() => void>();
+  #polls: readonly StreamedEvent[] = [];
+  #pollCount = 0;
+  /** Number of times that clients were woken. */
+  #version = 0;
+  #gathering: NodeJS.Timeout | undefined;
+  #looking: NodeJS.Timeout | undefined;
+
+  /** `intervalMs`: interval of reading the store for commits of other processes; by default there are none. */
+  constructor(store: Pick<StoreReader, 'events'>, intervalMs?: number) {
+    this.#store = store;
+    this.#intervalMs = intervalMs;
+  }
+
+  /** Observes the monitor: commits and finished polls are news. */
+  readonly observe: Observer = (event) => {
+    if (event.type === 'poll.finished') {
+      const text = eventText('poll', pollFields(event));
+      const poll: StreamedEvent = { type: 'poll', project: event.project, text };
+      this.#polls = [...this.#polls.slice(1 - MAX_POLLS), poll];
+      this.#pollCount += 1;
+    } else if (event.type !== 'store.committed') return;
+    this.#announce();
+  };
+
   /** Returns the position after the newest recorded event. @throws {StoreError} */
-  end(): Promise<EventPosition>;
+  async end(): Promise<EventPosition> {
+    return (await this.#store.events({ transition: 0, settlement: 0 }, 0)).end;
+  }
+
   /**
-   * Resolves to the events after a position. A client that catches up waits for its turn, and must write the events at once.
-   * Clients that had every event before the last news do not wait, and share one read.
-   * @throws {StoreError}
+   * Sends events as server-sent events until the client disconnects. Nothing is read for a client that has not taken the
+   * previous text.
    */
-  read(after: EventPosition, reader: FeedReader): Promise<EventPage>;
-  /** Returns the kept polls after the first `after` ones, and the number of all finished polls. */
-  polls(after: number): { readonly events: readonly StreamedEvent[]; readonly count: number };
-  /** Grows with every announcement of new events. */
-  version(): number;
-  /** Waits for new events since `version`: resolves to false if `ms` pass, or the signal aborts, without any. */
-  waitForNews(version: number, ms: number, signal: AbortSignal): Promise<boolean>;
-}
+  async send(
+    stream: StreamingApi,
+    clock: Pick<Clock, 'monotonic'>,
+    { start, project, type }: StreamQuery,
+  ): Promise<void> {
+    const gone = new AbortController();
+    stream.onAbort(() => gone.abort());
+    const isWanted = (event: StreamedEvent) =>
+      (type === undefined || event.type === type) &&
+      (project === undefined || event.project === project);
+    let position = start;
+    let polls = this.#pollCount;
+    /** The last id that was sent to the client. */
+    let sentId = writeId(start);
+    let quietUntil = 0;
+    const write = async (text: string): Promise<void> => {
+      await stream.write(text);
+      quietUntil = clock.monotonic() + HEARTBEAT_MS;
+    };
+    await write(`retry: ${RETRY_MS}\nid: ${sentId}\n\n`);
 
-/** Creates the feed. `intervalMs`: interval of reading the store for commits of other processes; by default there are none. */
-export function createEventFeed(
-  store: Pick<StoreReader, 'events'>,
-  clock: Pick<Clock, 'monotonic'>,
-  { intervalMs }: { readonly intervalMs?: number } = {},
-): EventFeed {
-  const budget = createTimeBudget({ clock, ...BUDGET });
-  const queue = createFairQueue({ budget, ...UNLIMITED });
-  /** Position after the newest event as of the last read. */
-  let end: EventPosition | undefined;
-  let ending: Promise<EventPosition> | undefined;
-  /** Pages read since the last announcement, by the id that they come after. */
-  const pages = new Map<string, Promise<EventPage>>();
-  /** Number of rows to read next, estimated from the number that filled the last page. */
-  let rows = MAX_ROWS;
-  let polls: readonly StreamedEvent[] = [];
-  let pollCount = 0;
-  const news = createNews({ intervalMs, onAnnouncement: () => pages.clear() });
-
-  async function load(after: EventPosition): Promise<EventPage> {
-    const limit = rows;
-    const recorded = await store.events(after, limit);
-    ({ end } = recorded);
-    const page = toPage(after, recorded, limit);
-    const isCut = recorded.transitions.length + recorded.settled.length > page.events.length;
-    rows = Math.min(MAX_ROWS, isCut ? page.events.length + 1 : 2 * limit);
-    return page;
-  }
-
-  function shared(after: EventPosition): Promise<EventPage> {
-    const id = writeId(after);
-    const known = pages.get(id);
-    if (known !== undefined) return known;
-    const page = load(after);
-    const [oldest] = pages.keys();
-    if (pages.size >= MAX_PAGES && oldest !== undefined) pages.delete(oldest);
-    pages.set(id, page);
-    page.catch(() => {
-      if (pages.get(id) === page) pages.delete(id);
-    });
-    return page;
-  }
-
-  async function inTurn(after: EventPosition, reader: FeedReader): Promise<EventPage> {
-    const turn = await queue.waitForTurn(reader);
-    if (turn === undefined) return nothingAfter(after);
-    try {
-      return await shared(after);
-    } finally {
-      // Runs after the client has written its page.
-      setImmediate(() => turn[Symbol.dispose]());
+    while (!stream.aborted) {
+      const version = this.#version;
+      // Before the page is read, so that the page, or an earlier one, has the commits of these polls.
+      const finished = this.#polls;
+      const pollCount = this.#pollCount;
+      const page = await unlessStoreFails(() => this.#read(position));
+      const isBehind = page?.more === true;
+      const { texts, lastId } = textsOf(page, isWanted);
+      if (!isBehind && pollCount > polls) {
+        const missed = finished.slice(polls - pollCount);
+        texts.push(...missed.filter(isWanted).map(({ text }) => text));
+        polls = pollCount;
+      }
+      position = page?.next ?? position;
+      sentId = lastId ?? sentId;
+      if (texts.length > 0) await write(texts.join(''));
+      const leftMs = Math.max(0, quietUntil - clock.monotonic());
+      if (isBehind ? leftMs > 0 : await this.#waitForNews(version, leftMs, gone.signal)) continue;
+      // The position also moves past events that the client did not select.
+      const id = writeId(position);
+      await write(id === sentId ? ': still here\n\n' : `: still here\nid: ${id}\n\n`);
+      sentId = id;
     }
   }
 
-  async function findEnd(): Promise<EventPosition> {
-    ({ end } = await store.events(BEGINNING, 0));
-    return end;
+  async #read(after: EventPosition): Promise<EventPage> {
+    const id = writeId(after);
+    const underWay = this.#pages.get(id);
+    if (underWay !== undefined) return await underWay;
+    const page = this.#store
+      .events(after, MAX_ROWS)
+      .then((recorded) => toPage(after, recorded, MAX_ROWS));
+    this.#pages.set(id, page);
+    try {
+      return await page;
+    } finally {
+      if (this.#pages.get(id) === page) this.#pages.delete(id);
+    }
   }
 
-  /** Whether more is missing than what one commit may add. */
-  function isFarBehind({ transition, settlement }: EventPosition): boolean {
-    if (end === undefined) return true;
-    return end.transition - transition > MAX_ROWS || end.settlement - settlement > MAX_ROWS;
+  #announce(): void {
+    // What is being read may lack the news.
+    this.#pages.clear();
+    this.#gathering ??= setTimeout(() => {
+      this.#gathering = undefined;
+      this.#version += 1;
+      for (const wake of this.#waiting) wake();
+    }, GATHER_MS).unref();
   }
 
-  return {
-    observe: (event) => {
-      if (event.type === 'store.committed') news.announce();
-      if (event.type !== 'poll.finished') return;
-      const { project } = event;
-      const text = eventText('poll', pollFields(event));
-      const poll: StreamedEvent = { type: 'poll', project, text };
-      polls = [...polls.slice(1 - MAX_POLLS), poll];
-      pollCount += 1;
-      news.announce();
-    },
-    end: () => {
-      ending ??= findEnd().finally(() => {
-        ending = undefined;
-      });
-      return ending;
-    },
-    read: (after, reader) =>
-      reader.isBehind || isFarBehind(after) ? inTurn(after, reader) : shared(after),
-    polls: (after) => ({
-      events: after === pollCount ? [] : polls.slice(after - pollCount),
-      count: pollCount,
-    }),
-    version: () => news.version(),
-    waitForNews: (seen, ms, signal) => news.wait(seen, ms, signal),
-  };
+  /** Waits for news since `version`: resolves to false if `ms` pass, or the signal aborts, without any. */
+  async #waitForNews(version: number, ms: number, signal: AbortSignal): Promise<boolean> {
+    if (version !== this.#version) return true;
+    const { promise, resolve } = Promise.withResolvers<boolean>();
+    const wake = () => resolve(true);
+    const giveUp = () => resolve(false);
+    const timer = setTimeout(giveUp, ms);
+    signal.addEventListener('abort', giveUp);
+    if (signal.aborted) giveUp();
+    this.#waiting.add(wake);
+    if (this.#intervalMs !== undefined) {
+      this.#looking ??= setInterval(() => this.#announce(), this.#intervalMs);
+    }
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      signal.removeEventListener('abort', giveUp);
+      this.#waiting.delete(wake);
+      if (this.#waiting.size === 0) {
+        clearInterval(this.#looking);
+        this.#looking = undefined;
+      }
+    }
+  }
+}
+
+/** Returns the texts of a page for a client: a `reset` for a gap, then the selected events; and the last id in them. */
+function textsOf(
+  page: EventPage | undefined,
+  isWanted: (event: StreamedEvent) => boolean,
+): { readonly texts: string[]; readonly lastId: string | undefined } {
+  if (page === undefined) return { texts: [], lastId: undefined };
+  const wanted = page.events.filter((event) => isWanted(event));
+  const texts = wanted.map(({ text }) => text);
+  let last = wanted.at(-1)?.position;
+  if (page.gap !== undefined) {
+    const isAll = page.events.length === 0;
+    texts.unshift(eventText('reset', { reason: page.gap }, isAll ? page.next : undefined));
+    last ??= isAll ? page.next : undefined;
+  }
+  return { texts, lastId: last && writeId(last) };
 }

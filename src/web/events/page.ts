@@ -1,15 +1,23 @@
+import { visibleJson } from '../../domain/visible.ts';
 import type { EventPosition, RecordedEvents } from '../../monitor/ports/store.ts';
 import { failureFields, transitionFields } from '../../rows/fields.ts';
 import type { ResetFields } from '../../rows/schema.ts';
-import { eventText, type StreamedEvent } from './event.ts';
 
-/** An event with the position after it. */
+/** Event types that a client can select; every client gets `reset`. */
+export const EVENT_TYPES = ['transition', 'failure', 'poll'] as const;
+export type EventType = (typeof EVENT_TYPES)[number];
+
+/** One event as text that can be sent to any client. */
+export interface StreamedEvent {
+  readonly type: EventType;
+  readonly project: string;
+  readonly text: string;
+}
+
+/** A recorded event with the position after it. */
 interface PlacedEvent extends StreamedEvent {
   readonly position: EventPosition;
 }
-
-/** Maximum length of a page. A client that does not read holds at most this and one event in memory. */
-const MAX_CHARACTERS = 32 * 1024;
 
 /** Consecutive recorded events, as many as a client is sent at once. */
 export interface EventPage {
@@ -20,6 +28,33 @@ export interface EventPage {
   readonly next: EventPosition;
   /** Whether more events follow. */
   readonly more: boolean;
+}
+
+/** Maximum length of a page. A client that does not read holds at most this and one event in memory. */
+const MAX_CHARACTERS = 32 * 1024;
+
+/** Returns the id from which a client resumes: `t17.f4` is after transition 17 and after the 4th settled failure. */
+export function writeId({ transition, settlement }: EventPosition): string {
+  return `t${transition}.f${settlement}`;
+}
+
+export const EVENT_ID = /^t(\d{1,15})\.f(\d{1,15})$/;
+
+/** Parses what {@link writeId} returned; undefined if the text is not an id. */
+export function readId(text: string): EventPosition | undefined {
+  const [, transition, settlement] = EVENT_ID.exec(text) ?? [];
+  if (transition === undefined) return undefined;
+  return { transition: Number(transition), settlement: Number(settlement) };
+}
+
+/** Returns the text of an event. Without a position it has no id, so the client keeps the last one. */
+export function eventText(
+  type: EventType | 'reset',
+  fields: object,
+  position?: EventPosition,
+): string {
+  const id = position === undefined ? '' : `id: ${writeId(position)}\n`;
+  return `event: ${type}\n${id}data: ${visibleJson(JSON.stringify(fields))}\n\n`;
 }
 
 /**
@@ -49,15 +84,17 @@ export function toPage(
     failures.length === settlement - after.settlement
       ? undefined
       : 'retention';
-  const { events, isWhole } = takeEvents(placed(after, transitions, transition, failures));
-  const last = events.at(-1);
-  if (!isWhole && last !== undefined) return { events, gap, next: last.position, more: true };
+  const events: PlacedEvent[] = [];
+  let characters = 0;
+  for (const event of placed(after, transitions, transition, failures)) {
+    characters += event.text.length;
+    const last = events.at(-1);
+    if (last !== undefined && characters > MAX_CHARACTERS) {
+      return { events, gap, next: last.position, more: true };
+    }
+    events.push(event);
+  }
   return { events, gap, next: { transition, settlement }, more: !allTransitions || !allFailures };
-}
-
-/** Returns an empty page, for a client that has all events. */
-export function nothingAfter(position: EventPosition): EventPage {
-  return { events: [], gap: undefined, next: position, more: false };
 }
 
 /** Yields all transitions, then the failures, whose positions follow `transition`. */
@@ -77,19 +114,4 @@ function* placed(
     const text = eventText('failure', failureFields(row), position);
     yield { type: 'failure', project: row.project, text, position };
   }
-}
-
-/** Takes the events that fit into a page, but at least one. */
-function takeEvents(events: Iterable<PlacedEvent>): {
-  readonly events: readonly PlacedEvent[];
-  readonly isWhole: boolean;
-} {
-  const taken: PlacedEvent[] = [];
-  let characters = 0;
-  for (const event of events) {
-    characters += event.text.length;
-    if (taken.length > 0 && characters > MAX_CHARACTERS) return { events: taken, isWhole: false };
-    taken.push(event);
-  }
-  return { events: taken, isWhole: true };
 }

@@ -31,16 +31,3 @@ export interface Requester {
   /** Aborts when the client closes the connection. */
   readonly gone?: AbortSignal;
 }
-
-/** Returns the client of a request. Without a connection, as in tests, its name is empty. */
-export function requesterOf(context: RequestContext): Requester {
-  return {
-    client: clientOf(context.env?.incoming?.socket.remoteAddress),
-    gone: context.req.raw.signal,
-  };
-}
-
-interface RequestContext {
-  readonly env?: Partial<HttpBindings>;
-  readonly req: { readonly raw: Request };
-}

@@ -12,7 +12,7 @@ import { openStoreInProcess } from '../store-in-process.ts';
 import type { PageContent, ShownProject } from '../../../src/web/page/content.ts';
 import { watchMonitor, type MonitorWatch } from '../../../src/web/page/model/monitor-state.ts';
 import { version as programVersion } from '../../../src/app/version.ts';
-import { createEventFeed } from '../../../src/web/events/feed.ts';
+import { EventFeed } from '../../../src/web/events/feed.ts';
 import { startWebServer } from '../../../src/web/server.ts';
 import { fakeClock } from '../monitor.ts';
 import { temporaryDirectory } from '../temporary.ts';
@@ -164,7 +164,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
           },
           api: {
             store,
-            feed: createEventFeed(store, clock),
+            feed: new EventFeed(store),
             clock,
             health: (id) => projectOf(id).health,
             nextPollAt: () => undefined,

@@ -2,13 +2,9 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import type { FinishedPoll } from '../../../src/monitor/events.ts';
-import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import type { EventPosition, RecordedEvents } from '../../../src/monitor/ports/store.ts';
 import { createApi } from '../../../src/web/api/api.ts';
-import { createEventFeed } from '../../../src/web/events/feed.ts';
-import { createNews } from '../../../src/web/events/news.ts';
-import type { EventPage } from '../../../src/web/events/page.ts';
+import { EventFeed } from '../../../src/web/events/feed.ts';
 import { openApiDocument } from '../../../src/web/api/openapi.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { readEvents, take } from '../../support/event-stream.ts';
@@ -137,21 +133,6 @@ describe('the event stream', () => {
     });
   });
 
-  it('keeps the last 500 polls', () => {
-    const feed = createEventFeed(
-      { events: () => Promise.reject(new Error('not asked for')) },
-      systemClock,
-    );
-    for (let n = 1; n <= 501; n += 1) feed.observe(finishedPoll(`project ${n}`));
-
-    const { events, count } = feed.polls(0);
-
-    expect(count).toBe(501);
-    expect(events.map(({ project }) => project)).toEqual(
-      Array.from({ length: 500 }, (_, n) => `project ${n + 2}`),
-    );
-  });
-
   it('sends hundreds of events, each once and in order, and failures after their transitions', async () => {
     const { all, poll, store } = await setUp();
     const many = (status: string) =>
@@ -246,10 +227,12 @@ describe('the event stream', () => {
   });
 
   it('sends a comment every 15 s, with the position after events that its filter has skipped', async () => {
-    const { content, poll } = await setUp();
+    const { content, poll, observers } = await setUp();
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
     onTestFinished(() => void vi.useRealTimers());
-    const api = createApi({ ...content, clock: systemClock });
+    const feed = new EventFeed(content.store);
+    observers.push(feed.observe);
+    const api = createApi({ ...content, feed, clock: systemClock });
     const answer = await api.request('/events?project=q');
     const isWaiting = async () => {
       while (vi.getTimerCount() === 0) await setImmediate();
@@ -276,71 +259,69 @@ describe('the event stream', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('sends a comment at once if 15 s are over by the time the store is read', async () => {
+  it('sends a comment, with its position, if its filter skips all that is read in 15 s', async () => {
     const { content } = await setUp();
-    const waits: number[] = [];
-    const waitForNews: typeof content.feed.waitForNews = (seen, ms, gone) => {
-      waits.push(ms);
-      return content.feed.waitForNews(seen, ms, gone);
-    };
     let now = 0;
     const clock = { ...systemClock, monotonic: () => now };
-    const read: typeof content.feed.read = (after, reader) => {
-      now += 16_000;
-      return content.feed.read(after, reader);
+    const { store } = storeOfFailures(1000, 100);
+    const events: typeof store.events = (after, limit) => {
+      now += 9000;
+      return store.events(after, limit);
     };
-    const api = createApi({ ...content, clock, feed: { ...content.feed, read, waitForNews } });
-    const reader = ((await api.request('/events')).body ?? new ReadableStream()).getReader();
-    await reader.read();
-    const comment = await reader.read();
-    expect(new TextDecoder().decode(comment.value as Uint8Array)).toBe(': still here\n\n');
-    // Node warns on stderr about a negative time.
-    expect(waits).toEqual([0]);
+    const api = createApi({ ...content, clock, feed: new EventFeed({ events }) });
+    const answer = await api.request('/events?after=t100.f0&type=transition');
+    const reader = (answer.body ?? new ReadableStream()).getReader();
+    const read = async () => new TextDecoder().decode((await reader.read()).value as Uint8Array);
+    expect(await read()).toBe('retry: 2000\nid: t100.f0\n\n');
+    expect(await read()).toBe(': still here\nid: t100.f100\n\n');
     await reader.cancel();
   });
 
   it('continues when the store can be read again', async () => {
-    const { content, poll } = await setUp();
+    const { content, poll, observers } = await setUp();
     let broken = true;
-    const read: typeof content.feed.read = async (after, reader) => {
-      if (broken) throw new StoreError('io', 'no disk');
-      return await content.feed.read(after, reader);
+    const events: typeof content.store.events = async (after, limit) => {
+      if (broken && limit > 0) throw new StoreError('io', 'no disk');
+      return await content.store.events(after, limit);
     };
-    const api = createApi({ ...content, feed: { ...content.feed, read } });
+    const feed = new EventFeed({ events });
+    observers.push(feed.observe);
+    const api = createApi({ ...content, feed });
     const answer = await api.request('/events');
-    const events = readEvents(answer.body);
-    const first = events.next();
+    const stream = readEvents(answer.body);
+    const first = stream.next();
     await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
     expect(await first).toMatchObject({ value: { type: 'poll' } });
     broken = false;
-    const second = events.next();
+    const second = stream.next();
     await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
     expect(await second).toMatchObject({ value: { type: 'transition', lastEventId: 't1.f0' } });
   });
 
   it('reads the store fewer than 5 times for 50 clients at the same position', async () => {
-    const { content, poll } = await setUp();
-    const events = vi.spyOn(content.store, 'events');
-    const news = vi.spyOn(content.feed, 'waitForNews');
-    const api = createApi(content);
+    const { content } = await startApi();
+    const { store } = storeOfFailures(1, 100);
+    const { promise: isOpen, resolve: open } = Promise.withResolvers<void>();
+    const events = vi.fn<typeof store.events>(async (after, limit) => {
+      await isOpen;
+      return await store.events(after, limit);
+    });
+    const api = createApi({ ...content, feed: new EventFeed({ events }) });
     const answers = await Promise.all(
-      Array.from({ length: 50 }, async () => await api.request('/events')),
+      Array.from({ length: 50 }, async () => await api.request('/events?after=t0.f0')),
     );
-    const streams = answers.map(({ body }) => readEvents(body));
-    const firsts = streams.map((stream) => stream.next());
-    await vi.waitFor(() => expect(news).toHaveBeenCalledTimes(50), PATIENCE);
-    const before = events.mock.calls.length;
-
-    await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
+    const firsts = answers.map(({ body }) => take(readEvents(body), 1));
+    for (let turn = 0; turn < 100; turn += 1) await setImmediate();
+    open();
     await Promise.all(firsts);
 
-    expect(events.mock.calls.length - before).toBeLessThan(5);
+    expect(events.mock.calls.length).toBeLessThan(5);
   });
 
-  it('is sent in chunks of bounded size, and reads the store for one client at a time', async () => {
+  it('is sent in chunks of bounded size', async () => {
     const { content } = await startApi();
-    const { store, sent, mostParallel } = storeOfFailures(100, 8000);
-    const feed = createEventFeed(store, systemClock);
+    const { store, sent } = storeOfFailures(100, 8000);
+    const feed = new EventFeed(store);
     const api = createApi({ ...content, feed });
     const answers = await Promise.all(
       Array.from({ length: 10 }, async (_, n) => await api.request(`/events?after=t0.f${n}`)),
@@ -358,57 +339,20 @@ describe('the event stream', () => {
       }),
     );
 
-    expect(mostParallel()).toBe(1);
     expect(Math.max(...received.map(({ longest }) => longest))).toBeLessThan(42_000);
     for (const [n, { ids }] of received.entries()) {
       expect(ids?.filter((id) => id > n)).toEqual(sent.slice(n));
     }
   });
 
-  it('limits reads of clients that catch up to 1/10 of the time, and reads new events at once', async () => {
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'setImmediate', 'performance'] });
-    onTestFinished(() => void vi.useRealTimers());
-    const end = { transition: 0, settlement: 1_000_000 };
-    let reads = 0;
-    const events = async (): Promise<RecordedEvents> => {
-      reads += 1;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      return { transitions: [], settled: [], end };
-    };
-    const feed = createEventFeed({ events }, systemClock);
-    const isOver = new AbortController();
-    let place = 0;
-    const catchUp = async (client: string) => {
-      while (!isOver.signal.aborted) {
-        // Each read has its own position, because readers at the same position share a read.
-        const after = { transition: 0, settlement: (place += 1) };
-        await feed.read(after, { client, isBehind: true, gone: isOver.signal });
-      }
-    };
-    const readers = Promise.all(Array.from({ length: 20 }, (_, n) => catchUp(`192.0.2.${n}`)));
-    await vi.advanceTimersByTimeAsync(10_000);
-    const timeRead = reads * 50;
-    const live = vi.fn<(page: EventPage) => void>();
-    const reading = feed.read(end, { client: '192.0.2.0', isBehind: false }).then(live);
-    await vi.advanceTimersByTimeAsync(50);
-
-    expect(live).toHaveBeenCalledOnce();
-    // A tenth of the time, the burst after the rest, and a read that is under way.
-    expect(timeRead).toBeLessThanOrEqual(1000 + 200 + 50);
-    expect(timeRead).toBeGreaterThanOrEqual(1000);
-    isOver.abort();
-    await vi.runAllTimersAsync();
-    await Promise.all([readers, reading]);
-  });
-
   it('sends new events at once while other clients catch up', async () => {
     const { content } = await startApi();
     const { store, end } = storeOfFailures(2000, 8000);
     const catchingUp = vi.fn<typeof store.events>(() => new Promise(() => {}));
-    // A read of a client that catches up never ends, so nobody behind it gets a turn.
+    // A read of a client that catches up never ends.
     const events: typeof store.events = (after, limit) =>
       limit > 0 && after.settlement === 0 ? catchingUp(after, limit) : store.events(after, limit);
-    const feed = createEventFeed({ events }, systemClock);
+    const feed = new EventFeed({ events });
     const api = createApi({ ...content, feed });
     const { body } = await api.request('/events');
     const live = readEvents(body);
@@ -428,28 +372,10 @@ describe('the event stream', () => {
   });
 });
 
-function finishedPoll(project: string): FinishedPoll {
-  return {
-    type: 'poll.finished',
-    isStored: true,
-    project,
-    durationMs: 1,
-    health: NEVER_POLLED,
-    failuresBefore: 0,
-    failure: undefined,
-    unchanged: false,
-    prompts: 0,
-    transitions: 0,
-    changed: false,
-  };
-}
-
-/** Creates a store of `end.settlement` failures with messages of this length that counts parallel reads. */
+/** Creates a store of `end.settlement` failures with messages of this length. */
 function storeOfFailures(count: number, length: number) {
   const end = { transition: 100, settlement: count };
   const message = 'x'.repeat(length);
-  let parallel = 0;
-  let most = 0;
   const rowOf = (settlementId: number): RecordedEvents['settled'][number] => ({
     settlementId,
     transitionId: 1,
@@ -463,14 +389,9 @@ function storeOfFailures(count: number, length: number) {
   return {
     end,
     sent: Array.from({ length: count }, (_, n) => n + 1),
-    mostParallel: () => most,
     store: {
       events: async (after: EventPosition, limit: number): Promise<RecordedEvents> => {
         if (limit === 0) return { transitions: [], settled: [], end: { ...end } };
-        parallel += 1;
-        most = Math.max(most, parallel);
-        await setImmediate();
-        parallel -= 1;
         const left = Math.min(limit, end.settlement - after.settlement);
         const settled = Array.from({ length: left }, (_, n) => rowOf(after.settlement + n + 1));
         return { transitions: [], settled, end: { ...end } };
@@ -493,10 +414,3 @@ async function piecesOf(
   }
   return pieces;
 }
-
-it('news that are announced while a client reads wake it when it waits', async () => {
-  const news = createNews({ intervalMs: undefined, onAnnouncement: () => {} });
-  const seen = news.version();
-  news.announce();
-  expect(await news.wait(seen, 200_000, new AbortController().signal)).toBe(true);
-});

@@ -6,7 +6,8 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import { gunzipSync } from 'node:zlib';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
-import { createEventFeed, type EventFeed } from '../../../src/web/events/feed.ts';
+import type { StoreReader } from '../../../src/monitor/ports/store.ts';
+import { EventFeed } from '../../../src/web/events/feed.ts';
 import { watchMonitor } from '../../../src/web/page/model/monitor-state.ts';
 import type { FinishedPoll } from '../../../src/monitor/events.ts';
 import type { PollNow } from '../../../src/web/poll-now.ts';
@@ -21,7 +22,7 @@ const store = {
   events: () => Promise.reject(new Error('not asked for')),
 };
 const api = {
-  feed: createEventFeed(store, fakeClock()),
+  feed: new EventFeed(store),
   clock: fakeClock(),
   store: {
     snapshot: () => Promise.resolve({ projects: [], backlog: { count: 0, oldestAt: undefined } }),
@@ -448,9 +449,9 @@ describe('limit of concurrent requests', () => {
     '/%61pi/v1/event%73?type=poll',
     'http://127.0.0.1/api/v1/events',
   ])('does not apply to the event stream %s', async (target) => {
-    const feed = createEventFeed({ events: () => new Promise(() => {}) }, clock);
-    const end = () => Promise.resolve({ transition: 0, settlement: 0 });
-    const url = await start({ api: { ...api, feed: { ...feed, end } } });
+    const empty = { transitions: [], settled: [], end: { transition: 0, settlement: 0 } };
+    const feed = new EventFeed({ events: () => Promise.resolve(empty) });
+    const url = await start({ api: { ...api, feed } });
 
     const streams = await Promise.all(
       Array.from({ length: 40 }, async () => {
@@ -547,24 +548,24 @@ describe('an incomplete or malformed request', () => {
 });
 
 it('a client that does not read its events loses its connection, and nothing is read for it any more', async () => {
-  let leaving: AbortSignal | undefined;
-  const feed = createEventFeed(store, clock);
-  const position = { transition: 1, settlement: 0 };
-  const text = `data: ${'x'.repeat(30_000)}\n\n`;
+  const end = { transition: 1e9, settlement: 0 };
+  const long = { at: 0, kind: 'prompt', id: 'x'.repeat(1000), from: 'NEW', to: 'RUNNING' } as const;
   /** Returns events without an end. */
-  const read: EventFeed['read'] = async (_, { gone }) => {
-    leaving ??= gone;
+  const events: StoreReader['events'] = async ({ transition }, limit) => {
     await nextTurn();
-    const event = { type: 'transition', project: 'p', text, position } as const;
-    return { events: [event], gap: undefined, next: position, more: true };
+    const transitions = Array.from({ length: limit }, (_, n) => {
+      return { ...long, project: 'p', transitionId: transition + n + 1 };
+    });
+    return { transitions, settled: [], end };
   };
-  const url = await start({ api: { ...api, feed: { ...feed, read } } }, undefined, {
-    idleMs: 1000,
-  });
+  const feed = new EventFeed({ events });
+  const send = vi.spyOn(feed, 'send');
+  const url = await start({ api: { ...api, feed } }, undefined, { idleMs: 1000 });
   const slow = connect(Number(new URL(url).port), '127.0.0.1');
   slow.on('error', () => {}).pause();
   slow.write('GET /api/v1/events?after=t0.f0 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n');
-  await vi.waitFor(() => expect(leaving?.aborted).toBe(true), PATIENCE);
+  const ended = { type: 'fulfilled', value: undefined };
+  await vi.waitFor(() => expect(send.mock.settledResults).toEqual([ended]), PATIENCE);
   slow.destroy();
 });
 

@@ -6,7 +6,7 @@ import type { MonitorEvent } from '../../../../src/monitor/events.ts';
 import { createPoller } from '../../../../src/monitor/poller.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { createApi } from '../../../../src/web/api/api.ts';
-import { createEventFeed } from '../../../../src/web/events/feed.ts';
+import { EventFeed } from '../../../../src/web/events/feed.ts';
 import { fakeClock, listingOf, neverStopping, scriptedService } from '../../../support/monitor.ts';
 import { BY_DEFAULT, UNLEARNED } from '../../../support/expected.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
@@ -38,7 +38,7 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
     holdRecords: createRecordBudget(Infinity, systemClock).holdRecords,
     shutdown,
   });
-  const feed = createEventFeed(store, clock);
+  const feed = new EventFeed(store);
   observers.push(feed.observe);
   const content = {
     store,
@@ -66,5 +66,13 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
     await poller.poll({ id: project, datasets: datasets !== undefined }, run);
   }
 
-  return { api, content, store, clock, poll, request: (path: string) => api.request(path) };
+  return {
+    api,
+    content,
+    observers,
+    store,
+    clock,
+    poll,
+    request: (path: string) => api.request(path),
+  };
 }

@@ -1,6 +1,5 @@
-import { setImmediate } from 'node:timers/promises';
-import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { systemClock } from '../../../../src/app/clock.ts';
+import { describe, expect, it } from 'vitest';
+import { EventFeed } from '../../../../src/web/events/feed.ts';
 import { causeOf } from '../../../../src/domain/cause.ts';
 import type { ErrorInfo } from '../../../../src/domain/failure.ts';
 import { type FailedRequest, StoreError } from '../../../../src/monitor/errors.ts';
@@ -431,107 +430,6 @@ describe('a page of rows', () => {
     expect(data).toMatchObject([{ transition_id: 2 }]);
     expect(next_cursor).not.toBeNull();
   });
-
-  it('is read while no other one is, with clients in turn', async () => {
-    const { content } = await startApi();
-    const reading: string[] = [];
-    let parallel = 0;
-    const store = {
-      ...content.store,
-      transitions: async ({ project = '' }) => {
-        parallel += 1;
-        reading.push(`${project} ${parallel}`);
-        await setImmediate();
-        parallel -= 1;
-        return [];
-      },
-      projects: async () => ['a', 'b'],
-    };
-    const api = createApi({ ...content, store });
-    const ask = (project: string, remoteAddress: string) =>
-      api.request(
-        `/transitions?project=${project}`,
-        {},
-        { incoming: { socket: { remoteAddress } } },
-      );
-
-    await Promise.all([
-      ...Array.from({ length: 5 }, () => ask('a', '192.0.2.1')),
-      ask('b', '192.0.2.2'),
-    ]);
-
-    expect(reading).toEqual(['a 1', 'a 1', 'b 1', 'a 1', 'a 1', 'a 1']);
-  });
-});
-
-describe('slow responses', () => {
-  /** Sets up an API whose failures take `ms` to read. */
-  async function setUpSlow(ms: number) {
-    const { content } = await startApi();
-    vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] });
-    onTestFinished(() => void vi.useRealTimers());
-    const failures = async () => {
-      await new Promise((resolve) => setTimeout(resolve, ms));
-      return [];
-    };
-    const store = { ...content.store, failures };
-    const api = createApi({ ...content, clock: systemClock, store });
-    const answered: { readonly from: string; readonly answer: Response }[] = [];
-    const ask = async (from: string, count = 1) => {
-      const env = { incoming: { socket: { remoteAddress: from } } };
-      const one = async () => {
-        answered.push({ from, answer: await api.request('/failures', {}, env) });
-      };
-      await Promise.all(Array.from({ length: count }, one));
-    };
-    const answers = (from: string, status: number) =>
-      answered.filter((each) => each.from === from && each.answer.status === status);
-    return { ask, answers };
-  }
-
-  it('use 1/4 of the time; requests that are too many or wait too long get 503', async () => {
-    const { ask, answers } = await setUpSlow(500);
-    const [attacker, visitor] = ['192.0.2.1', '192.0.2.2'];
-
-    const all = [ask(attacker, 40)];
-    await vi.advanceTimersByTimeAsync(2000);
-    expect(answers(attacker, 200)).toHaveLength(4);
-    // One is being answered, 32 wait.
-    expect(answers(attacker, 503)).toHaveLength(7);
-
-    // The time that was saved up is used up by now.
-    await vi.advanceTimersByTimeAsync(2500);
-    expect(answers(attacker, 200)).toHaveLength(7);
-    all.push(ask(visitor));
-    await vi.advanceTimersByTimeAsync(4000);
-    expect(answers(attacker, 200)).toHaveLength(8);
-    expect(answers(visitor, 200)).toHaveLength(1);
-
-    await vi.advanceTimersByTimeAsync(1499);
-    expect(answers(attacker, 503)).toHaveLength(7);
-    await vi.advanceTimersByTimeAsync(1);
-    const refused = answers(attacker, 503).map(({ answer }) => answer);
-    expect(refused).toHaveLength(32);
-    expect(refused.map(({ headers }) => headers.get('retry-after'))).toEqual(
-      Array.from({ length: 32 }, () => '1'),
-    );
-    expect(await refused[0]?.json()).toEqual({
-      error: 'too many requests at the same time: try again',
-    });
-    await Promise.all(all);
-  });
-
-  it('delay the next request by at most 8 s', async () => {
-    const { ask, answers } = await setUpSlow(600_000);
-    const all = [ask('192.0.2.1')];
-    await vi.advanceTimersByTimeAsync(600_000);
-
-    all.push(ask('192.0.2.2'));
-    await vi.advanceTimersByTimeAsync(608_000);
-
-    expect(answers('192.0.2.2', 200)).toHaveLength(1);
-    await Promise.all(all);
-  });
 });
 
 describe('a bad request', () => {
@@ -675,7 +573,7 @@ it.each(['/failures', '/events'])(
     const api = createApi({
       ...content,
       store: { ...content.store, failures: unreadable },
-      feed: { ...content.feed, end: unreadable },
+      feed: new EventFeed({ events: unreadable }),
     });
 
     const answer = await api.request(path);
