@@ -38,7 +38,7 @@ export class EventFeed {
   #pollCount = 0;
   /** Number of times that clients were woken. */
   #version = 0;
-  #gathering: NodeJS.Timeout | undefined;
+  #isGathering = false;
   #looking: NodeJS.Timeout | undefined;
 
   /** `intervalMs`: interval of reading the store for commits of other processes; by default there are none. */
@@ -131,8 +131,10 @@ export class EventFeed {
   #announce(): void {
     // What is being read may lack the news.
     this.#pages.clear();
-    this.#gathering ??= setTimeout(() => {
-      this.#gathering = undefined;
+    if (this.#isGathering) return;
+    this.#isGathering = true;
+    setTimeout(() => {
+      this.#isGathering = false;
       this.#version += 1;
       for (const wake of this.#waiting) wake();
     }, GATHER_MS).unref();

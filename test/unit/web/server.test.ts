@@ -559,13 +559,13 @@ it('a client that does not read its events loses its connection, and nothing is 
     return { transitions, settled: [], end };
   };
   const feed = new EventFeed({ events });
-  const send = vi.spyOn(feed, 'send');
+  const sending = vi.spyOn(feed, 'send');
   const url = await start({ api: { ...api, feed } }, undefined, { idleMs: 1000 });
   const slow = connect(Number(new URL(url).port), '127.0.0.1');
   slow.on('error', () => {}).pause();
   slow.write('GET /api/v1/events?after=t0.f0 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n');
   const ended = { type: 'fulfilled', value: undefined };
-  await vi.waitFor(() => expect(send.mock.settledResults).toEqual([ended]), PATIENCE);
+  await vi.waitFor(() => expect(sending.mock.settledResults).toEqual([ended]), PATIENCE);
   slow.destroy();
 });
 
