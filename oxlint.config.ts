@@ -55,7 +55,7 @@ const TIMER_MODULES: Pattern = {
 };
 /** Sources that only ever run in real time: what faces people, other programs and threads, and the simulator. */
 const REAL_TIME = [
-  'src/app/{first-scrape,systemd}.ts',
+  'src/app/systemd.ts',
   'src/app/heartbeat/**',
   'src/cli/**',
   'src/files/**',

@@ -1,6 +1,5 @@
 /** The daemon's own code in the process that is measured. */
 import { openSync, closeSync } from 'node:fs';
-import { text } from 'node:stream/consumers';
 import { systemClock } from '../src/app/clock.ts';
 import { openEngine } from '../src/app/engine.ts';
 import { endProcess } from '../src/app/lifecycle.ts';
@@ -8,9 +7,8 @@ import { version } from '../src/app/version.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { fileDescriptor } from '../src/log/destination.ts';
 import { createLogger } from '../src/log/logger.ts';
-import { createMetrics } from '../src/metrics/metrics.ts';
+import { Metrics } from '../src/metrics/metrics.ts';
 import { validateSchedule } from '../src/schedule/calendar.ts';
-import { createScrapes } from '../src/web/scrapes.ts';
 import type { OpenContender, Task } from './measure.ts';
 import { writeConfiguration } from './processes.ts';
 
@@ -23,14 +21,13 @@ const evalwatch: OpenContender = async (task) => {
   return { poll, close };
 };
 
-/** Work for a scrape until the text can be sent. Every project is polled before it. */
+/** Work for a scrape until its text is there. Every project is polled before it. */
 const scrape: OpenContender = async (task) => {
   const { poll, close, render } = await openMetrics(task);
-  const answer = createScrapes(render);
   return {
     prepare: async () => void (await poll()),
     poll: async () => {
-      await answer(undefined, 'identity');
+      await render();
       return undefined;
     },
     close,
@@ -44,7 +41,9 @@ const join: OpenContender = async (task) => {
   return {
     prepare: async () => {
       await poll();
-      lines = (await text(render())).split(/(?<=\n)/);
+      lines = Buffer.concat(await render())
+        .toString()
+        .split(/(?<=\n)/);
     },
     poll: async () => {
       Buffer.from(lines.join(''));
@@ -110,7 +109,7 @@ async function openMetrics(task: Task) {
   const opened = await open(task);
   const { engine } = opened;
   const nextPollAt = systemClock.now();
-  const metrics = createMetrics({
+  const metrics = new Metrics({
     version,
     revision: 'bench',
     storeInfo: engine.storeInfo,

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from 'node:v8';
 import type { Config } from '../config/config.ts';
 import type { Logger } from '../log/logger.ts';
-import { createMetrics, type Metrics } from '../metrics/metrics.ts';
+import { Metrics } from '../metrics/metrics.ts';
 import { unlessStoreFails } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
@@ -178,7 +178,7 @@ function createEngineMetrics(
   { clock, revision }: { readonly clock: Clock; readonly revision: string },
 ): Metrics {
   const { store, sharing } = engine;
-  const metrics = createMetrics({
+  const metrics = new Metrics({
     version,
     revision,
     storeInfo: engine.storeInfo,

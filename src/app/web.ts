@@ -9,11 +9,13 @@ import type { MonitorWatch } from '../web/page/model/monitor-state.ts';
 import type { ChangingProtection } from '../web/protection/changing-protection.ts';
 import { startWebServer, type WebServer } from '../web/server.ts';
 import type { Engine } from './engine.ts';
-import { afterLearning } from './first-scrape.ts';
 import { createPollNow } from './poll-now.ts';
 import type { Reload } from './reload.ts';
 import type { Scheduling } from './scheduling.ts';
 import { version } from './version.ts';
+
+/** How long the first scrapes wait for the limits of the projects, ms. */
+const MAX_LEARNING_MS = 5000;
 
 export interface WebOptions {
   /** Address and retention, which a reload cannot change. */
@@ -40,12 +42,21 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
   const { store } = engine;
   const { clock } = options;
   const expectationsOf = engine.expectations.of;
-  const learned = unlessStoreFails(() => engine.expectations.refresh());
+  // An alert that fires would resolve if a scrape after a restart lacked the limit (docs/specification.md#scrapes).
+  const late = Promise.withResolvers<void>();
+  clock.timeout(MAX_LEARNING_MS, late.resolve).unref();
+  const learned = Promise.race([
+    unlessStoreFails(() => engine.expectations.refresh()),
+    late.promise,
+  ]);
   const isLifecycleEnabled = () => engine.config().web.enableLifecycle;
   const nextPollAt = (project: string) => scheduling.next(project);
   return await startWebServer(
     {
-      renderMetrics: afterLearning(() => metrics.render(), learned),
+      renderMetrics: async () => {
+        await learned;
+        return await metrics.render();
+      },
       metricsContentType: metrics.contentType,
       isReady: () => isScheduling() && engine.isStoreInPlace(),
       onBug: createRequestFailureLog(options.logger),

@@ -1,25 +1,22 @@
 import { setImmediate } from 'node:timers/promises';
-import { Registry } from 'prom-client';
-import type { Observer } from '../monitor/events.ts';
+import type { LogLevel } from '../domain/log-level.ts';
+import { StoreError } from '../monitor/errors.ts';
+import type { MonitorEvent, Observer } from '../monitor/events.ts';
 import type { ExpectationsOf } from '../monitor/ports/expectations.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { LogLevel } from '../domain/log-level.ts';
-import type { Store, StoreSnapshot } from '../monitor/ports/store.ts';
+import type { PollHealth, Store, StoreSnapshot } from '../monitor/ports/store.ts';
 import type { ProjectSchedule, WatchedProject } from '../monitor/ports/watched-project.ts';
-import { createExpectationRenderers } from './expectation-series.ts';
-import { renderGauge, renderLabels, toSeconds, type RenderProjects } from './exposition.ts';
-import {
-  createMeasuredProjects,
-  type MeasuredWorker,
-  type ProjectsChange,
-} from './measured-projects.ts';
-import { createMetricsObserver } from './observer.ts';
-import { createProcessMetrics, type BuildInfo } from './process-metrics.ts';
-import { createCountRenderers } from './project-series.ts';
-import { createScheduleRenderer } from './schedule-series.ts';
-import { createScrapeRead } from './scrape-read.ts';
-import type { ScrapedProject } from './scraped-project.ts';
-import { createStoreRenderers, renderBacklog } from './stored-series.ts';
+import { renderFamilies, renderLabels, toSeconds, type Family } from './exposition.ts';
+import { ProcessMetrics, type BuildInfo } from './process-metrics.ts';
+import { PROJECT_FAMILIES, ProjectCounts, type ScrapedProject } from './project-metrics.ts';
+
+/** How long a scrape waits for the store. Prometheus gives up after 10 s. */
+const READ_TIMEOUT_MS = 2000;
+/**
+ * Slow scrapes count as a failure once they have lasted this long: at the second slow scrape with an interval of 30 or 60 s,
+ * at the third with 15 s.
+ */
+const FAILED_AFTER_MS = 25_000;
 
 export interface MetricsOptions extends BuildInfo {
   readonly clock: Clock;
@@ -29,13 +26,20 @@ export interface MetricsOptions extends BuildInfo {
   readonly expectationsOf: ExpectationsOf;
   /** Returns the address at which users reach the web server (`web.external_url`). */
   readonly externalUrl: () => string | undefined;
-  /** Absent if the store allows only one process. */
-  readonly worker?: MeasuredWorker;
+  /** One of several workers; absent if the store allows only one process. */
+  readonly worker?: {
+    /** Whether it owns the project and its lease holds. */
+    owns(project: string): boolean;
+    /** Epoch ms; undefined before the first lease. */
+    leaseExpiresAt(): number | undefined;
+  };
   /** Receives `store.commit_failed` when scrapes cannot read the store (docs/specification.md#scrapes). */
   readonly emit: Observer;
   /** Receives unexpected errors: bugs. */
   readonly onError: (error: unknown) => void;
 }
+
+type StoreSize = Awaited<ReturnType<Store['size']>>;
 
 /** What a scrape reads from the store. */
 interface ScrapedStore extends StoreSnapshot {
@@ -43,166 +47,254 @@ interface ScrapedStore extends StoreSnapshot {
   readonly configured?: number;
 }
 
-/**
- * All metrics of docs/metrics.md as text format 0.0.4. Those of a project are declared in project-series.ts (counted here),
- * stored-series.ts (read from the store) and schedule-series.ts; those of the process in process-metrics.ts.
- */
-export interface Metrics {
-  readonly observe: Observer;
-  /**
-   * Sets the configured projects. Those that have series stay as they are; a new one starts at 0 with its health. A worker
-   * has series only of those that it owns.
-   */
-  setProjects(projects: readonly WatchedProject[]): void;
-  /**
-   * Starts the series of projects that this worker takes at 0, and ends those of projects that it no longer owns
-   * (docs/specification.md#metrics-of-several-workers).
-   */
-  changeOwnership(change: ProjectsChange): void;
-  countLogLine(level: LogLevel): void;
-  /** Records an attempt to reload the configuration. */
-  reloaded(ok: boolean): void;
-  /**
-   * Renders the exposition in pieces, with pauses for other work. Reads everything before the first piece. If the store
-   * fails or is slow, only the series that need no store are rendered.
-   */
-  render(): AsyncIterable<Uint8Array>;
-  readonly contentType: string;
+/** What a scrape shows that is neither counted by this process nor of a project. */
+interface ScrapedDaemon {
+  readonly labels: '';
+  /** Absent if the store could not be read; so is `size`. */
+  readonly backlog: StoreSnapshot['backlog'] | undefined;
+  readonly size: StoreSize | undefined;
+  readonly externalUrl: string | undefined;
+  readonly configured: number;
+  readonly worker:
+    { readonly projects: number; readonly leaseExpiresAt?: number | undefined } | undefined;
 }
 
-/** Creates the metrics of one daemon on a registry of their own. */
-export function createMetrics(options: MetricsOptions): Metrics {
-  const { clock, store, schedule, expectationsOf, externalUrl, worker, emit, onError } = options;
-  const registry = new Registry();
-  const metrics = createProcessMetrics(registry, options, {
-    startedAt: clock.now(),
-    isWorker: worker !== undefined,
-  });
-  const projects = createMeasuredProjects(worker);
+const DAEMON_FAMILIES: readonly Family<ScrapedDaemon>[] = [
+  {
+    name: 'evalwatch_error_info_backlog',
+    type: 'gauge',
+    help: 'Failures of prompts whose error_info is not logged yet.',
+    samples: ({ backlog }, add) => add(backlog?.count),
+  },
+  {
+    name: 'evalwatch_error_info_backlog_oldest_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the oldest failure whose error_info is not logged yet was found, Unix time in seconds.',
+    samples: ({ backlog }, add) => add(toSeconds(backlog?.oldestAt)),
+  },
+  {
+    name: 'evalwatch_store_database_bytes',
+    type: 'gauge',
+    help: 'Size of the database file, or of all tables of a PostgreSQL store, in bytes.',
+    samples: ({ size }, add) => add(size?.database),
+  },
+  {
+    name: 'evalwatch_store_wal_bytes',
+    type: 'gauge',
+    help: 'Size of the write-ahead log in bytes.',
+    samples: ({ size }, add) => add(size?.wal),
+  },
+  {
+    name: 'evalwatch_web_info',
+    type: 'gauge',
+    help: 'Always 1; the label shows the address at which users reach the web server.',
+    samples: ({ externalUrl }, add) => {
+      if (externalUrl !== undefined) add(1, renderLabels({ external_url: externalUrl }));
+    },
+  },
+  {
+    name: 'evalwatch_projects_configured',
+    type: 'gauge',
+    help: 'Projects in the configuration that was applied last, by any worker.',
+    samples: ({ configured }, add) => add(configured),
+  },
+  {
+    name: 'evalwatch_worker_projects',
+    type: 'gauge',
+    help: 'Projects that this worker owns, which are those whose series it exports.',
+    samples: ({ worker }, add) => add(worker?.projects),
+  },
+  {
+    name: 'evalwatch_worker_lease_expiry_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the lease of this worker runs out unless it is renewed, Unix time in seconds.',
+    samples: ({ worker }, add) => add(toSeconds(worker?.leaseExpiresAt)),
+  },
+];
+
+/**
+ * All metrics of docs/metrics.md as text format 0.0.4. Each is declared in one file, with what counts it: those of a project
+ * in project-metrics.ts, those that this process counts in process-metrics.ts, what else a scrape reads in this one.
+ */
+export class Metrics {
+  readonly contentType = 'text/plain; version=0.0.4; charset=utf-8';
+  readonly #options: MetricsOptions;
+  readonly #process: ProcessMetrics;
+  #configured: ReadonlyMap<string, WatchedProject> = new Map();
+  /** The projects that have series: all configured ones, or those of them that this worker owns. */
+  #projects = new Map<string, ProjectCounts>();
   /** Number of projects that all workers watch, as last read. */
-  let configuredInStore: number | undefined;
-  const renderers = createProjectRenderers();
-  const reader = <Value>(read: () => Promise<Value>) =>
-    createScrapeRead({
-      read,
-      clock,
-      onFailure: (error) => emit({ type: 'store.commit_failed', reason: error.reason, error }),
-    });
-  const readSnapshot = reader(() => store.snapshot());
-  const readSize = reader(() => store.size());
+  #configuredInStore: number | undefined;
+  readonly #readSnapshot: () => Promise<ScrapedStore | undefined>;
+  readonly #readSize: () => Promise<StoreSize | undefined>;
 
-  /** Reads everything before the first piece of text. */
-  async function* renderAll(): AsyncGenerator<Uint8Array> {
-    const [snapshot, size] = await Promise.all([readSnapshot(), readSize()]);
-    // prom-client writes a spelling that some parsers reject.
-    const processText = (await registry.metrics()).replaceAll(/ Nan$/gm, ' NaN');
-    configuredInStore = snapshot?.configured ?? configuredInStore;
-    const scraped = await readProjects(snapshot);
-    const singles =
-      (snapshot === undefined ? '' : renderBacklog(snapshot.backlog)) +
-      renderGauge(
-        'evalwatch_store_database_bytes',
-        'Size of the database file, or of all tables of a PostgreSQL store, in bytes.',
-        size?.database,
-      ) +
-      renderGauge('evalwatch_store_wal_bytes', 'Size of the write-ahead log in bytes.', size?.wal) +
-      renderWebInfo(externalUrl()) +
-      renderGauge(
-        'evalwatch_projects_configured',
-        'Projects in the configuration that was applied last, by any worker.',
-        configuredInStore ?? projects.configured(),
-      ) +
-      (worker === undefined ? '' : renderWorker(scraped.length, worker.leaseExpiresAt())) +
-      processText;
-    let bytes = 0;
-    for (const render of renderers) {
-      for (const piece of render(scraped)) {
-        yield piece;
-        bytes += piece.length;
-        if (bytes < BYTES_PER_STEP) continue;
-        await setImmediate();
-        bytes = 0;
-      }
-    }
-    yield Buffer.from(singles);
+  constructor(options: MetricsOptions) {
+    const { store, clock, worker } = options;
+    this.#options = options;
+    this.#process = new ProcessMetrics(options, worker !== undefined, clock.now());
+    this.#readSnapshot = readInTime(() => store.snapshot(), options);
+    this.#readSize = readInTime(() => store.size(), options);
   }
 
-  /** Reads each project at one moment, and lets other work run between projects. */
-  async function readProjects(snapshot: StoreSnapshot | undefined): Promise<ScrapedProject[]> {
+  /** Counts an event. Events of projects without series change no series of a project. */
+  readonly observe = (event: MonitorEvent): void => {
+    this.#process.observe(event);
+    if ('project' in event) this.#projects.get(event.project)?.observe(event);
+  };
+
+  /** Sets the configured projects. Those that have series keep their counts; a new one starts at 0 with its health. */
+  setProjects(projects: readonly WatchedProject[]): void {
+    const before = this.#projects;
+    this.#configured = new Map(projects.map((project) => [project.id, project]));
+    this.#projects = new Map();
+    for (const project of projects) {
+      if (!this.#isOwned(project.id)) continue;
+      const counts = before.get(project.id) ?? new ProjectCounts(project);
+      counts.configure(project);
+      this.#projects.set(project.id, counts);
+    }
+  }
+
+  /**
+   * Starts the series of projects that this worker takes at 0, with their health as of then, and ends those of projects that
+   * it no longer owns (docs/specification.md#metrics-of-several-workers).
+   */
+  changeOwnership({
+    taken,
+    dropped,
+  }: {
+    readonly taken: readonly { readonly project: string; readonly health: PollHealth }[];
+    readonly dropped: readonly string[];
+  }): void {
+    for (const project of dropped) this.#projects.delete(project);
+    for (const { project, health } of taken) {
+      const watched = this.#configured.get(project);
+      if (watched) this.#projects.set(project, new ProjectCounts({ ...watched, health }));
+    }
+  }
+
+  countLogLine(level: LogLevel): void {
+    this.#process.countLogLine(level);
+  }
+
+  /** Records an attempt to reload the configuration. */
+  reloaded(ok: boolean): void {
+    this.#process.reloaded(ok, this.#options.clock.now());
+  }
+
+  /**
+   * Renders the exposition in pieces of UTF-8, with pauses for other work. If the store fails or is slow, only the series that
+   * need no store are rendered.
+   */
+  async render(): Promise<readonly Buffer[]> {
+    try {
+      return await this.#render();
+    } catch (error) {
+      this.#options.onError(error);
+      throw error;
+    }
+  }
+
+  async #render(): Promise<readonly Buffer[]> {
+    const { worker, externalUrl } = this.#options;
+    const [snapshot, size] = await Promise.all([this.#readSnapshot(), this.#readSize()]);
+    const ofProcess = await this.#process.render();
+    this.#configuredInStore = snapshot?.configured ?? this.#configuredInStore;
+    const shown = this.#shown(snapshot);
+    const daemon: ScrapedDaemon = {
+      labels: '',
+      backlog: snapshot?.backlog,
+      size,
+      externalUrl: externalUrl(),
+      configured: this.#configuredInStore ?? this.#configured.size,
+      worker: worker && { projects: shown.length, leaseExpiresAt: worker.leaseExpiresAt() },
+    };
+    return [
+      ...(await renderFamilies(PROJECT_FAMILIES, this.#read(shown, snapshot))),
+      ...(await renderFamilies(DAEMON_FAMILIES, [daemon])),
+      Buffer.from(ofProcess),
+    ];
+  }
+
+  /**
+   * Returns the projects of a scrape. With several workers, the store, if it could be read, must also say that this one owns a
+   * project: the two can differ for a while.
+   */
+  #shown(snapshot: StoreSnapshot | undefined): readonly ProjectCounts[] {
+    const owned = [...this.#projects.values()].filter(({ id }) => this.#isOwned(id));
+    if (this.#options.worker === undefined || snapshot === undefined) return owned;
+    const stored = new Set(snapshot.projects.map(({ project }) => project));
+    return owned.filter(({ id }) => stored.has(id));
+  }
+
+  #isOwned(project: string): boolean {
+    return this.#options.worker?.owns(project) ?? true;
+  }
+
+  /** Reads each project when it is rendered. */
+  *#read(
+    projects: readonly ProjectCounts[],
+    snapshot: StoreSnapshot | undefined,
+  ): Generator<ScrapedProject> {
+    const { schedule, expectationsOf } = this.#options;
     const stored = new Map(snapshot?.projects.map((project) => [project.project, project]));
-    const scraped: ScrapedProject[] = [];
-    for (const series of projects.shown(snapshot)) {
-      if (scraped.length % PROJECTS_PER_STEP === PROJECTS_PER_STEP - 1) await setImmediate();
-      scraped.push({
-        counts: series.counts(),
-        health: series.health,
-        schedule: schedule(series.id),
-        expectations: expectationsOf(series.id),
-        stored: stored.get(series.id),
-      });
+    for (const counts of projects) {
+      const { id, labels } = counts;
+      yield {
+        labels,
+        counts,
+        schedule: schedule(id),
+        expectations: expectationsOf(id),
+        stored: stored.get(id),
+      };
     }
-    return scraped;
+  }
+}
+
+/**
+ * Returns a function that reads the store for a scrape. It resolves to undefined if the store fails or is too slow. A new read
+ * begins only after the last one has ended, so that reads of a silent store do not take all connections.
+ */
+function readInTime<Value>(
+  read: () => Promise<Value>,
+  { clock, emit }: Pick<MetricsOptions, 'clock' | 'emit'>,
+): () => Promise<Value | undefined> {
+  let underWay: Promise<Value | undefined> | undefined;
+  /** Start of the current run of slow scrapes, monotonic ms; undefined after a scrape in time. */
+  let slowSince: number | undefined;
+
+  function fail(error: unknown): undefined {
+    if (!(error instanceof StoreError)) throw error;
+    emit({ type: 'store.commit_failed', reason: error.reason, error });
   }
 
-  return {
-    observe: createMetricsObserver(metrics, projects.series),
-    setProjects: (measured) => projects.set(measured),
-    changeOwnership: (change) => projects.change(change),
-    countLogLine(level) {
-      metrics.logMessages.inc({ level });
-    },
-    reloaded(ok) {
-      metrics.configReloadSuccessful.set(ok ? 1 : 0);
-      if (ok) metrics.configReloadSuccessTime.set(clock.now() / 1000);
-    },
-    async *render() {
-      try {
-        yield* renderAll();
-      } catch (error) {
-        onError(error);
-        throw error;
-      }
-    },
-    contentType: registry.contentType,
+  return async () => {
+    underWay ??= read()
+      .catch(fail)
+      .finally(() => {
+        underWay = undefined;
+      });
+    const late = Promise.withResolvers<'late'>();
+    // After a long turn of the event loop, an answer may wait behind the timer.
+    const timer = setTimeout(() => {
+      void setImmediate().then(() => late.resolve('late'));
+    }, READ_TIMEOUT_MS);
+    const answer = await Promise.race([
+      underWay.then((value) => ({ value })),
+      late.promise,
+    ]).finally(() => clearTimeout(timer));
+    if (answer !== 'late') {
+      slowSince = undefined;
+      return answer.value;
+    }
+    // One slow answer is not a failure: the store may be busy with a large commit.
+    const now = clock.monotonic();
+    slowSince ??= now;
+    const forMs = now - slowSince;
+    if (forMs >= FAILED_AFTER_MS) {
+      const text = `for ${Math.round(forMs / 1000)} s the store has answered no scrape within ${READ_TIMEOUT_MS / 1000} s`;
+      fail(new StoreError('io', text));
+    }
+    return undefined;
   };
 }
-
-function renderWebInfo(externalUrl: string | undefined): string {
-  return renderGauge(
-    'evalwatch_web_info',
-    'Always 1; the label shows the address at which users reach the web server.',
-    externalUrl === undefined ? undefined : 1,
-    renderLabels({ external_url: externalUrl ?? '' }),
-  );
-}
-
-function renderWorker(projects: number, leaseExpiresAt: number | undefined): string {
-  return (
-    renderGauge(
-      'evalwatch_worker_projects',
-      'Projects that this worker owns, which are those whose series it exports.',
-      projects,
-    ) +
-    renderGauge(
-      'evalwatch_worker_lease_expiry_timestamp_seconds',
-      'When the lease of this worker runs out unless it is renewed, Unix time in seconds.',
-      toSeconds(leaseExpiresAt),
-    )
-  );
-}
-
-/** Creates the renderers of the series of each project, in the order of the exposition. */
-function createProjectRenderers(): readonly RenderProjects<ScrapedProject>[] {
-  return [
-    ...createCountRenderers(),
-    createScheduleRenderer(),
-    ...createExpectationRenderers(),
-    ...createStoreRenderers(),
-  ];
-}
-
-/** Bytes rendered in one step. While listings are read, a turn of the event loop can take 20 ms: few projects need one. */
-const BYTES_PER_STEP = 256 * 1024;
-
-/** Number of projects read in one step, which takes about a millisecond. */
-const PROJECTS_PER_STEP = 500;

@@ -2,18 +2,16 @@ import { Hono, type Context } from 'hono';
 import { createApi, type ApiContent } from './api/api.ts';
 import type { ConnectionEnv } from './limits/client.ts';
 import type { OnBug } from './handler.ts';
-import { chooseEncoding } from './request/encoding.ts';
 import type { PageContent } from './page/content.ts';
 import { createPage } from './page/routes.ts';
 import { PATHS } from './paths.ts';
 import { answerPollNow, type PollNow } from './poll-now.ts';
 import type { ReloadResult } from './reload-result.ts';
-import { createScrapes } from './scrapes.ts';
+import { createScrapes, type RenderMetrics } from './scrapes.ts';
 
 /** Sources of the pages and endpoints. */
 export interface WebContent {
-  /** Renders the exposition in pieces, text format 0.0.4. Reads everything before the first piece. */
-  renderMetrics(): AsyncIterable<Uint8Array>;
+  readonly renderMetrics: RenderMetrics;
   readonly metricsContentType: string;
   /** Store open, scheduler running, not stopping. */
   isReady(): boolean;
@@ -31,7 +29,6 @@ export interface WebContent {
 /** The HTTP interface (docs/specification.md#endpoints). Every error is JSON: `{"error": text}`. */
 export function createRoutes(content: WebContent): Hono<ConnectionEnv> {
   const app = new Hono<ConnectionEnv>();
-  const scrape = createScrapes(() => content.renderMetrics());
 
   app.get(PATHS.healthy, (context) => context.text('evalwatch is alive.\n'));
   app.get(PATHS.ready, (context) =>
@@ -39,16 +36,7 @@ export function createRoutes(content: WebContent): Hono<ConnectionEnv> {
       ? context.text('evalwatch is ready.\n')
       : context.text('evalwatch is not ready.\n', 503),
   );
-  app.get(PATHS.metrics, async (context) => {
-    const encoding = chooseEncoding(context.req.header('accept-encoding'));
-    const { body, length } = await scrape(context.env.outgoing, encoding);
-    return context.body(body, 200, {
-      'content-type': content.metricsContentType,
-      'content-length': String(length),
-      vary: 'accept-encoding',
-      ...(encoding === 'gzip' && { 'content-encoding': encoding }),
-    });
-  });
+  app.get(PATHS.metrics, createScrapes(content.renderMetrics, content.metricsContentType));
   app.route('/', createPage(content.page));
   app.route(PATHS.api, createApi(content.api));
 

@@ -1,8 +1,7 @@
-import { text } from 'node:stream/consumers';
 import { BY_DEFAULT, UNLEARNED } from './expected.ts';
 import { join } from 'node:path';
 import { KINDS } from '../../src/domain/status.ts';
-import { createMetrics } from '../../src/metrics/metrics.ts';
+import { Metrics } from '../../src/metrics/metrics.ts';
 import { POLL_FAILURE_REASONS, type PollFailureReason } from '../../src/monitor/errors.ts';
 import { afterPoll, NEVER_POLLED } from '../../src/monitor/poll-health.ts';
 import type { Store } from '../../src/monitor/ports/store.ts';
@@ -42,7 +41,7 @@ export async function scrapeOf(
       if (failure === undefined) throw new Error('nothing is pending');
       await store.settleFailure(failure, { errorInfo, errorMsgTruncated: false }, clock.now());
     }
-    const metrics = createMetrics({
+    const metrics = new Metrics({
       version: '1.2.3',
       revision: 'abc',
       storeInfo: { engine: 'sqlite', version: '3.54.0' },
@@ -78,7 +77,7 @@ export async function scrapeOf(
         }),
       ),
     );
-    return parseExposition(await text(metrics.render()));
+    return parseExposition(Buffer.concat(await metrics.render()).toString());
   } finally {
     await store.close();
   }

@@ -1,4 +1,3 @@
-import { text } from 'node:stream/consumers';
 import { BY_DEFAULT } from '../../support/expected.ts';
 import { describe, expect, it } from 'vitest';
 import { StoreError, type PollFailureReason } from '../../../src/monitor/errors.ts';
@@ -91,9 +90,9 @@ describe('the first scrape', () => {
     ['evalwatch_scheduler_lag_seconds', 11 + 2],
     ['evalwatch_log_messages_total', 4],
   ])('has every series of %s, %i of them, at 0', async (name, count) => {
-    const { metrics, configure } = setUp();
+    const { configure, render } = setUp();
     configure('p');
-    const family = parseExposition(await text(metrics.render())).get(name);
+    const family = parseExposition(await render()).get(name);
     expect([...(family?.samples.values() ?? [])]).toEqual(Array<number>(count).fill(0));
   });
 
@@ -139,7 +138,7 @@ it('a scrape of 10 projects does not yield to the event loop between projects', 
     turns += 1;
     turn = setImmediate(next);
   });
-  await text(metrics.render());
+  await metrics.render();
   clearImmediate(turn);
   expect(turns).toBeLessThan(3);
 });
@@ -389,7 +388,7 @@ describe('a store that cannot be read', () => {
       store: broken(bug),
       onError: (error) => told.push(error),
     });
-    await expect(text(metrics.render())).rejects.toBe(bug);
+    await expect(metrics.render()).rejects.toBe(bug);
     expect(told).toEqual([bug]);
     expect(emitted).toEqual([]);
   });
@@ -417,9 +416,9 @@ it('a scrape renders each project the same, alone or among 120', async () => {
   };
   /** Returns the lines of each family of projects, the header first. */
   async function linesOf(configured: readonly string[]) {
-    const { metrics, configure } = setUp({ store, schedule });
+    const { configure, render } = setUp({ store, schedule });
     configure(...configured);
-    const lines = (await text(metrics.render())).split(/(?<=\n)/);
+    const lines = (await render()).split(/(?<=\n)/);
     const nameOf = (line: string) =>
       /^(?:# (?:HELP|TYPE) )?(\w+?)(?:_bucket|_sum|_count)?\b/.exec(line)?.[1] ?? '';
     const names = new Set(lines.filter((line) => line.includes('{project="')).map(nameOf));
@@ -450,9 +449,9 @@ it('concurrent scrapes share one read of the store, and a later scrape reads aga
       size: async () => ({ database: 1, wal: 1 }),
     },
   });
-  await Promise.all([text(metrics.render()), text(metrics.render()), text(metrics.render())]);
+  await Promise.all([metrics.render(), metrics.render(), metrics.render()]);
   expect(reads).toBe(1);
-  await text(metrics.render());
+  await metrics.render();
   expect(reads).toBe(2);
 });
 

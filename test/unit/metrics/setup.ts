@@ -1,7 +1,6 @@
-import { text } from 'node:stream/consumers';
 import { systemClock } from '../../../src/app/clock.ts';
 import { BY_DEFAULT } from '../../support/expected.ts';
-import { createMetrics, type MetricsOptions } from '../../../src/metrics/metrics.ts';
+import { Metrics, type MetricsOptions } from '../../../src/metrics/metrics.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import type {
   ListingSnapshot,
@@ -57,7 +56,7 @@ export function storeOf(projects: readonly ProjectSnapshot[]): MetricsOptions['s
 export function setUp(options: Partial<MetricsOptions> = {}) {
   const emitted: MonitorEvent[] = [];
   const clock = { ...systemClock, time: START, now: () => clock.time, monotonic: () => 0 };
-  const metrics = createMetrics({
+  const metrics: Metrics = new Metrics({
     version: '1.2.3',
     revision: 'abc',
     storeInfo: { engine: 'sqlite', version: '3.54.0' },
@@ -83,10 +82,11 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
     metrics.setProjects(
       ids.map((id) => ({ ...BY_DEFAULT, id, datasets: false, health: NEVER_POLLED })),
     );
+  const render = async () => Buffer.concat(await metrics.render()).toString();
   /** Scrapes and validates. Returns every series by name and labels. */
   const scrape = async (): Promise<ReadonlyMap<string, number>> => {
-    const families = parseExposition(await text(metrics.render()));
+    const families = parseExposition(await render());
     return new Map(families.values().flatMap(({ samples }) => samples));
   };
-  return { metrics, clock, emitted, configure, scrape };
+  return { metrics, clock, emitted, configure, render, scrape };
 }

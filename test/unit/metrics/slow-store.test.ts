@@ -3,7 +3,6 @@ import { Worker } from 'node:worker_threads';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { StoreSnapshot } from '../../../src/monitor/ports/store.ts';
-import { createScrapeRead } from '../../../src/metrics/scrape-read.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { START, setUp, snapshotOf, stored } from './setup.ts';
 
@@ -103,14 +102,15 @@ describe('a store that is too slow for scrapes', () => {
   it('is reported if a read fails after its scrape has timed out', async () => {
     const error = new StoreError('io', 'gone');
     const answer = Promise.withResolvers<never>();
-    const onFailure = vi.fn<(error: StoreError) => void>();
-    const read = createScrapeRead({ read: () => answer.promise, clock: CLOCK, onFailure });
-    const reading = read();
+    const size = async () => ({ database: 4096, wal: 0 });
+    const given = setUp({ store: { snapshot: () => answer.promise, size }, clock: CLOCK });
+    const scraping = given.scrape();
     await vi.advanceTimersByTimeAsync(2000);
-    expect(await reading).toBeUndefined();
+    await scraping;
+    expect(given.emitted).toEqual([]);
     answer.reject(error);
     await vi.advanceTimersByTimeAsync(0);
-    expect(onFailure.mock.calls).toEqual([[error]]);
+    expect(given.emitted).toEqual([{ type: 'store.commit_failed', reason: 'io', error }]);
   });
 });
 
@@ -125,21 +125,20 @@ it('an answer that arrives while the process is stopped counts as in time', asyn
     { eval: true, workerData: step },
   );
   try {
-    const read = createScrapeRead({
-      read: async () => {
-        const [answer] = await once(thread, 'message');
-        return answer;
-      },
-      clock: CLOCK,
-      onFailure: () => undefined,
-    });
-    const reading = read();
+    const snapshot = async () => {
+      await once(thread, 'message');
+      return snapshotOf([stored('alpha')]);
+    };
+    const size = async () => ({ database: 4096, wal: 0 });
+    const { configure, scrape } = setUp({ store: { snapshot, size }, clock: CLOCK });
+    configure('alpha');
+    const scraping = scrape();
     // As in a stopped process, nothing runs here until the answer has come and the time is over.
     Atomics.store(step, 0, 1);
     Atomics.notify(step, 0);
     Atomics.wait(step, 0, 1);
     Atomics.wait(step, 0, 2, 2100);
-    expect(await reading).toBe('answer');
+    expect((await scraping).has(SERIES)).toBe(true);
   } finally {
     await thread.terminate();
   }

@@ -261,10 +261,9 @@ describe('POST /-/poll', () => {
 });
 
 describe('a scrape', () => {
-  /** Yields many pieces of an exposition, some of them empty. */
-  async function* manyPieces(lines = 20_000) {
-    for (let n = 0; n < lines; n += 1) yield Buffer.from(n % 3 === 0 ? '' : `metric_${n} ${n}\n`);
-  }
+  /** Returns many pieces of an exposition, some of them empty. */
+  const manyPieces = async (lines = 2000) =>
+    Array.from({ length: lines }, (_, n) => Buffer.from(n % 3 === 0 ? '' : `metric_${n} ${n}\n`));
 
   async function getMetrics(url: string, acceptEncoding?: string) {
     const headers = acceptEncoding === undefined ? {} : { 'accept-encoding': acceptEncoding };
@@ -274,8 +273,8 @@ describe('a scrape', () => {
   }
 
   it('is compressed with gzip if the client accepts it, with the same text', async () => {
-    const url = await start({ renderMetrics: manyPieces });
-    const expected = await textOf(manyPieces());
+    const url = await start({ renderMetrics: () => manyPieces() });
+    const expected = Buffer.concat(await manyPieces()).toString();
 
     const plain = await getMetrics(url);
     const zipped = await getMetrics(url, 'gzip');
@@ -309,7 +308,7 @@ describe('a scrape', () => {
   });
 
   it.each(['gzip', 'identity'])('by HEAD has the headers of GET (%s)', async (accepted) => {
-    const url = await start({ renderMetrics: manyPieces });
+    const url = await start({ renderMetrics: () => manyPieces() });
     const { headers: expected } = await getMetrics(url, accepted);
     const options = { method: 'HEAD', headers: { 'accept-encoding': accepted } };
     const { status, headers, text } = await ask(`${url}/metrics`, options);
@@ -318,15 +317,8 @@ describe('a scrape', () => {
     expect(headers['content-encoding']).toBe(expected['content-encoding']);
   });
 
-  it.each([
-    ['gzip', 20_000],
-    ['identity', 20_000],
-    ['identity', 0],
-  ])('is answered 500 if rendering fails (%s, after %i lines)', async (accepted, lines) => {
-    const renderMetrics = async function* () {
-      yield* manyPieces(lines);
-      throw new Error('secret detail');
-    };
+  it.each(['gzip', 'identity'])('is answered 500 if rendering fails (%s)', async (accepted) => {
+    const renderMetrics = () => Promise.reject(new Error('secret detail'));
     const url = await start({ renderMetrics });
     const { status, headers, body } = await getMetrics(url, accepted);
     expect([status, headers['content-encoding']]).toEqual([500, undefined]);
@@ -345,10 +337,8 @@ describe('a scrape', () => {
     const LINES = 'x'.repeat(1024 * 1024);
     const COUNT = 8;
 
-    /** Yields more than the buffers of a connection hold. */
-    async function* large() {
-      for (let n = 0; n < COUNT; n += 1) yield Buffer.from(LINES);
-    }
+    /** Returns more than the buffers of a connection hold. */
+    const large = async () => Array.from({ length: COUNT }, () => Buffer.from(LINES));
 
     /** Starts clients that read only the beginning of their responses. */
     async function stopReading(url: string, count: number): Promise<readonly Socket[]> {

@@ -1,0 +1,367 @@
+import { isErrorId, SPECIAL_ERROR_LABELS, type ErrorTotal } from '../domain/error-label.ts';
+import { ANOMALY_REASONS, type AnomalyReason } from '../domain/record.ts';
+import {
+  UNFINISHED_STATUSES,
+  isUnfinished,
+  statusesOf,
+  transitionPairs,
+  type Kind,
+} from '../domain/status.ts';
+import { POLL_FAILURE_REASONS, type PollFailureReason } from '../monitor/errors.ts';
+import type { MonitorEvent } from '../monitor/events.ts';
+import type { StateExpectations } from '../monitor/ports/expectations.ts';
+import type { ListingSnapshot, PollHealth, ProjectSnapshot } from '../monitor/ports/store.ts';
+import type { ProjectSchedule, WatchedProject } from '../monitor/ports/watched-project.ts';
+import { DurationHistogram, renderLabels, toSeconds, type Family } from './exposition.ts';
+
+// Every metric of a project: what this process counts for it, and the families with name, help and labels.
+
+const STATE_DURATION_BOUNDS = [60, 300, 900, 3600, 14_400, 86_400];
+
+/** What this process counts for one configured project, from 0, and the health that it knows. */
+export class ProjectCounts {
+  readonly id: string;
+  /** The label `project`, rendered. */
+  readonly labels: string;
+  health: PollHealth;
+  datasets = false;
+  team = '';
+  maxFailureRatio: number | undefined;
+  polls = 0;
+  unchanged = 0;
+  overlapped = 0;
+  missed = 0;
+  readonly failures = new Map<PollFailureReason, number>();
+  readonly anomalies = new Map<AnomalyReason, number>();
+  readonly durations = {
+    PENDING: new DurationHistogram(STATE_DURATION_BOUNDS),
+    RUNNING: new DurationHistogram(STATE_DURATION_BOUNDS),
+  };
+
+  constructor(project: WatchedProject) {
+    this.id = project.id;
+    this.labels = renderLabels({ project: project.id });
+    this.health = project.health;
+    this.configure(project);
+  }
+
+  /** Sets what a reload can change. */
+  configure({ datasets, expect, team }: WatchedProject): void {
+    this.datasets = datasets;
+    this.team = team;
+    this.maxFailureRatio = expect.maxFailureRatio;
+  }
+
+  /** Counts an event of this project. */
+  observe(event: MonitorEvent): void {
+    if (event.type === 'poll.finished') {
+      const { failure, health, unchanged } = event;
+      this.polls += 1;
+      this.health = health;
+      if (failure !== undefined) increase(this.failures, failure.reason, 1);
+      else if (unchanged) this.unchanged += 1;
+    } else if (event.type === 'record.transition') {
+      const { kind, from, heldMs } = event.transition;
+      if (kind === 'prompt' && isUnfinished(from) && heldMs !== undefined) {
+        this.durations[from].observe(heldMs);
+      }
+    } else if (event.type === 'items.anomalous') {
+      increase(this.anomalies, event.reason, event.count);
+    } else if (event.type === 'scheduler.overlapped') {
+      this.overlapped += 1;
+    } else if (event.type === 'scheduler.missed') {
+      this.missed += event.count;
+    }
+  }
+}
+
+function increase<Key>(counts: Map<Key, number>, key: Key, by: number): void {
+  counts.set(key, (counts.get(key) ?? 0) + by);
+}
+
+/** What a scrape shows of a project. */
+export interface ScrapedProject {
+  readonly labels: string;
+  /** With the health from memory, to be correct while the store cannot be written. */
+  readonly counts: ProjectCounts;
+  readonly schedule: ProjectSchedule | undefined;
+  readonly expectations: StateExpectations | undefined;
+  /** Absent if the store could not be read. */
+  readonly stored: ProjectSnapshot | undefined;
+}
+
+/** Metrics of what this process counts and knows; they need no store. */
+const COUNTED: readonly Family<ProjectCounts>[] = [
+  {
+    name: 'evalwatch_project_up',
+    type: 'gauge',
+    help: 'Whether the last finished poll of the project succeeded and was committed, 1 or 0.',
+    samples: ({ health }, add) => add(health.up ? 1 : 0),
+  },
+  {
+    name: 'evalwatch_project_consecutive_poll_failures',
+    type: 'gauge',
+    help: 'Failed polls of the project since its last successful one.',
+    samples: ({ health }, add) => add(health.consecutiveFailures),
+  },
+  {
+    name: 'evalwatch_project_poll_failing',
+    type: 'gauge',
+    help: 'Always 1; the label is why the last finished poll of the project failed.',
+    samples: ({ health: { reason } }, add) => {
+      if (reason !== undefined) add(1, `reason="${reason}"`);
+    },
+  },
+  {
+    name: 'evalwatch_polls_total',
+    type: 'counter',
+    help: 'Finished polls, successful or not.',
+    samples: ({ polls }, add) => add(polls),
+  },
+  {
+    name: 'evalwatch_poll_failures_total',
+    type: 'counter',
+    help: 'Failed polls by reason.',
+    samples: ({ failures }, add) => {
+      for (const reason of POLL_FAILURE_REASONS) {
+        add(failures.get(reason) ?? 0, `reason="${reason}"`);
+      }
+    },
+  },
+  {
+    name: 'evalwatch_polls_unchanged_total',
+    type: 'counter',
+    help: 'Successful polls whose listings were all the same as the previous ones (304, or equal content).',
+    samples: ({ unchanged }, add) => add(unchanged),
+  },
+  {
+    name: 'evalwatch_prompt_state_duration_seconds',
+    type: 'histogram',
+    help: 'Seconds that prompts spent in PENDING or RUNNING, observed when they leave it.',
+    samples: ({ durations }, add) => {
+      for (const status of UNFINISHED_STATUSES) {
+        durations[status].samples(add, `status="${status}"`);
+      }
+    },
+  },
+  {
+    name: 'evalwatch_item_anomalies_total',
+    type: 'counter',
+    help: 'Items of listings that are not as documented, by reason, counted in every listing.',
+    samples: ({ anomalies }, add) => {
+      for (const reason of ANOMALY_REASONS) add(anomalies.get(reason) ?? 0, `reason="${reason}"`);
+    },
+  },
+  {
+    name: 'evalwatch_scheduler_overlapped_runs_total',
+    type: 'counter',
+    help: 'Scheduled polls skipped because the previous one was still running.',
+    samples: ({ overlapped }, add) => add(overlapped),
+  },
+  {
+    name: 'evalwatch_scheduler_missed_runs_total',
+    type: 'counter',
+    help: 'Scheduled polls that never started: clock jump, blocked loop, suspended process.',
+    samples: ({ missed }, add) => add(missed),
+  },
+];
+
+const SCHEDULE: readonly Family<ProjectSchedule>[] = [
+  {
+    name: 'evalwatch_project_schedule_max_interval_seconds',
+    type: 'gauge',
+    help: 'Longest gap between two scheduled polls of the project in the years to come, in seconds.',
+    samples: ({ maxIntervalSeconds }, add) => add(maxIntervalSeconds),
+  },
+  {
+    name: 'evalwatch_project_next_poll_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the next poll of the project is due, Unix time in seconds; past if it has not started.',
+    samples: ({ nextPollAt }, add) => add(toSeconds(nextPollAt)),
+  },
+];
+
+const STATES: readonly Family<StateExpectations>[] = [
+  {
+    name: 'evalwatch_prompt_state_limit_seconds',
+    type: 'gauge',
+    help: 'How long a prompt may stay in the status, in seconds; absent without a limit.',
+    samples: (states, add) => {
+      for (const status of UNFINISHED_STATUSES) {
+        add(toSeconds(states[status].limitMs), `status="${status}"`);
+      }
+    },
+  },
+  {
+    name: 'evalwatch_prompt_state_typical_seconds',
+    type: 'gauge',
+    help: 'Median time that prompts spent in the status over the last 30 days, in seconds.',
+    samples: (states, add) => {
+      for (const status of UNFINISHED_STATUSES) {
+        add(toSeconds(states[status].typicalMs), `status="${status}"`);
+      }
+    },
+  },
+];
+
+const CONFIGURED: readonly Family<ProjectCounts>[] = [
+  {
+    name: 'evalwatch_project_max_failure_ratio',
+    type: 'gauge',
+    help: 'Configured share of the finished prompts that may fail, 0 to 0.8; absent without an objective.',
+    samples: ({ maxFailureRatio }, add) => add(maxFailureRatio),
+  },
+  {
+    name: 'evalwatch_project_info',
+    type: 'gauge',
+    help: 'Always 1; the label team is the team of the project, empty without one.',
+    samples: ({ team }, add) => add(1, renderLabels({ team })),
+  },
+];
+
+const STORED: readonly Family<ProjectSnapshot>[] = [
+  {
+    name: 'evalwatch_project_configured_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the project was first configured, Unix time in seconds.',
+    samples: ({ configuredAt }, add) => add(toSeconds(configuredAt)),
+  },
+  {
+    name: 'evalwatch_poll_last_success_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the last successful poll of the project was committed, Unix time in seconds.',
+    samples: ({ health }, add) => add(toSeconds(health.lastSuccessAt)),
+  },
+];
+
+const PROMPTS: readonly Family<ListingSnapshot>[] = [
+  ...familiesOf('prompt'),
+  {
+    name: 'evalwatch_prompts_missing',
+    type: 'gauge',
+    help: 'Prompts that were missing from the last complete listing and are not gone yet.',
+    samples: ({ missing }, add) => add(missing),
+  },
+  {
+    name: 'evalwatch_prompts_gone_total',
+    type: 'counter',
+    help: 'Prompts that are gone: missing from several complete listings in a row.',
+    samples: ({ goneTotal }, add) => add(goneTotal),
+  },
+  {
+    name: 'evalwatch_prompt_oldest_in_state_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the prompt that has been PENDING or RUNNING for the longest time was first seen in that status, Unix time in seconds.',
+    samples: ({ oldest }, add) => {
+      for (const status of UNFINISHED_STATUSES) {
+        add(toSeconds(oldest.get(status)), `status="${status}"`);
+      }
+    },
+  },
+];
+
+const FAILURES: readonly Family<ListingSnapshot>[] = [
+  {
+    name: 'evalwatch_prompt_failures_total',
+    type: 'counter',
+    help: 'Reported failures of prompts by error_id: the first 20 error_ids of the project, other, and none without one.',
+    samples: ({ errors }, add) => {
+      for (const { label, count } of withSpecialLabels(errors)) {
+        add(count, renderLabels({ error_id: label }));
+      }
+    },
+  },
+  {
+    name: 'evalwatch_prompt_error_first_seen_timestamp_seconds',
+    type: 'gauge',
+    help: 'When a failure of the project was first reported with the error_id, Unix time in seconds.',
+    samples: ({ errors }, add) => {
+      for (const { label, firstSeenAt } of errors) {
+        if (isErrorId(label)) add(toSeconds(firstSeenAt), renderLabels({ error_id: label }));
+      }
+    },
+  },
+];
+
+/** Adds the special labels that have no failures, at 0: a counter that begins with 1 shows no increase. */
+function withSpecialLabels(totals: readonly ErrorTotal[]): readonly ErrorTotal[] {
+  const unseen = SPECIAL_ERROR_LABELS.filter((special) =>
+    totals.every(({ label }) => label !== special),
+  );
+  return [...totals, ...unseen.map((label) => ({ label, count: 0, firstSeenAt: 0 }))];
+}
+
+/** Metrics that prompts and datasets have in common. */
+function familiesOf(kind: Kind): readonly Family<ListingSnapshot>[] {
+  const pairs = transitionPairs(kind).map(([from, to]) => {
+    return { from, to, labels: `from="${from}",to="${to}"` };
+  });
+  return [
+    {
+      name: `evalwatch_${kind}s`,
+      type: 'gauge',
+      help: `Number of ${kind}s by last known status.`,
+      samples: ({ counts }, add) => {
+        for (const status of statusesOf(kind)) add(counts.get(status) ?? 0, `status="${status}"`);
+      },
+    },
+    {
+      name: `evalwatch_${kind}_transitions_total`,
+      type: 'counter',
+      help: `Committed moves of ${kind}s from one status to another; from NEW when first seen.`,
+      samples: ({ transitions }, add) => {
+        for (const { from, to, labels } of pairs) {
+          add(transitions.find((each) => each[0] === from && each[1] === to)?.[2] ?? 0, labels);
+        }
+      },
+    },
+    {
+      name: `evalwatch_${kind}_last_failure_timestamp_seconds`,
+      type: 'gauge',
+      help: `When the newest move of a ${kind} to FAILED was committed, Unix time in seconds.`,
+      samples: ({ lastFailureAt }, add) => add(toSeconds(lastFailureAt)),
+    },
+  ];
+}
+
+const NEVER_LISTED: ListingSnapshot = {
+  counts: new Map(),
+  missing: 0,
+  goneTotal: 0,
+  transitions: [],
+  lastFailureAt: undefined,
+  oldest: new Map(),
+  errors: [],
+};
+
+/** Makes families of a part of a project. Without the part, a project has no samples. */
+function of<Part>(
+  families: readonly Family<Part>[],
+  partOf: (project: ScrapedProject) => Part | undefined,
+): readonly Family<ScrapedProject>[] {
+  return families.map((family) => ({
+    ...family,
+    samples: (project, add) => {
+      const part = partOf(project);
+      if (part !== undefined) family.samples(part, add);
+    },
+  }));
+}
+
+const countsOf = ({ counts }: ScrapedProject) => counts;
+const listingOf = (kind: Kind, { stored }: ScrapedProject) =>
+  stored && (stored.listings.get(kind) ?? NEVER_LISTED);
+
+/** The metrics of each project, in the order of the exposition. */
+export const PROJECT_FAMILIES: readonly Family<ScrapedProject>[] = [
+  ...of(COUNTED, countsOf),
+  ...of(SCHEDULE, ({ schedule }) => schedule),
+  ...of(STATES, ({ expectations }) => expectations),
+  ...of(CONFIGURED, countsOf),
+  ...of(STORED, ({ stored }) => stored),
+  ...of(PROMPTS, (project) => listingOf('prompt', project)),
+  ...of(familiesOf('dataset'), (project) =>
+    project.counts.datasets ? listingOf('dataset', project) : undefined,
+  ),
+  ...of(FAILURES, (project) => listingOf('prompt', project)),
+];
