@@ -138,8 +138,11 @@ export const soak: Row = {
     },
     {
       what: 'a file that was read stays open',
-      file: 'files/regular-file.ts',
-      replace: [['      closeSync(file);', '']],
+      file: 'files/read-file.ts',
+      replace: [
+        ['import { readFileSync,', 'import { openSync, readFileSync,'],
+        ['readFileSync(path)', "readFileSync(openSync(path, 'r'))"],
+      ],
       notice: /leak: open files/,
     },
     {

@@ -1,8 +1,6 @@
 #!/usr/bin/env node
 // Plain JavaScript without imports before the version check: an older Node can load neither TypeScript nor the SQLite driver.
 
-let exit = (code) => process.exit(code);
-
 /** Passes signals to the command. A command that shuts down in order sets `onSignal` (see src/cli/command.ts). */
 const signals = { onSignal: undefined };
 
@@ -17,12 +15,12 @@ for (const [signal, exitCode] of [
   ['SIGTERM', 143],
 ]) {
   process.on(signal, () => {
-    if (signals.onSignal === undefined) exit(isDaemon ? 0 : exitCode);
+    if (signals.onSignal === undefined) process.exit(isDaemon ? 0 : exitCode);
     if (first === undefined) {
       first = { signal, at: process.uptime() };
       signals.onSignal(signal);
     } else if (signal !== first.signal || process.uptime() - first.at > DUPLICATE_SECONDS) {
-      exit(exitCode);
+      process.exit(exitCode);
     }
   });
 }
@@ -37,11 +35,8 @@ if (/\/node_modules\/.*\/src\/main\.js$/.test(import.meta.url)) {
   );
   process.exitCode = 2;
 } else if (Number.parseInt(process.versions.node, 10) >= 24) {
-  const files = await import('./files/thread-work.ts');
-  exit = files.exit;
   const { main } = await import('./cli/cli.ts');
   process.exitCode = await main(process.argv.slice(2), process, signals);
-  if (files.hasPendingWork()) exit(process.exitCode);
 } else {
   process.stderr.write(
     `evalwatch needs Node 24 or newer, but this is Node ${process.versions.node}: on Linux x64 \`npm ci\` installs Node 24 ` +

@@ -1,5 +1,3 @@
-import { exit } from '../files/thread-work.ts';
-
 /** Time that an aborted start has to release what it has opened. */
 const RELEASE_MS = 2000;
 
@@ -18,7 +16,7 @@ export async function startUnlessStopped<Result>(
   let timer: NodeJS.Timeout | undefined;
   const abort = (): void => {
     if (!isStarting) return;
-    timer = setTimeout(exit, RELEASE_MS, 0);
+    timer = setTimeout(() => process.exit(0), RELEASE_MS);
     aborted.abort(new Error('stopped during the start'));
   };
   void stop.then(abort);

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { Checked } from './values/checked.ts';
-import { readTextFile } from './document/text-file.ts';
+import { readTextFile } from '../files/read-file.ts';
 import { mappingAt, type Tree } from './document/tree.ts';
 import type { Finding } from './finding.ts';
 import { isPath } from './values/option-types.ts';
@@ -73,7 +73,7 @@ async function readPem(
   maxBytes: number,
   findFault: (text: string) => string | undefined,
 ): Promise<Checked<string>> {
-  const file = await readTextFile(path, maxBytes);
+  const file = readTextFile(path, maxBytes);
   const fault = file.text === undefined ? `cannot be read: ${file.fault}` : findFault(file.text);
   return fault === undefined
     ? { value: file.text ?? '' }

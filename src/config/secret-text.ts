@@ -1,6 +1,6 @@
 import type { SecretSource } from '../domain/secret-source.ts';
 import { ConfigError } from './config-error.ts';
-import { readTextFile } from './document/text-file.ts';
+import { readTextFile } from '../files/read-file.ts';
 import { describeUnsetVariable } from './redaction.ts';
 import type { SecretOptions } from './secret-options.ts';
 
@@ -19,7 +19,7 @@ export async function readSecretText(
 ): Promise<string> {
   const { text, fault } =
     'file' in source
-      ? await readTextFile(source.file, MAX_FILE_BYTES)
+      ? readTextFile(source.file, MAX_FILE_BYTES)
       : { text: source.value, fault: undefined };
   const secret = text?.trim() ?? '';
   const message = fault ?? (secret === '' ? missing(source) : findFault(secret));

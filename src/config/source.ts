@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readTextFile } from './document/text-file.ts';
+import { readTextFile } from '../files/read-file.ts';
 
 /** A file whose content is part of a configuration. */
 export interface Source {
@@ -34,7 +34,7 @@ export async function readSources(sources: readonly Pick<Source, 'path'>[]): Pro
   let isReadable = true;
   for (const { path } of sources) {
     // One after the other: a file system that hangs takes one thread, not one for each file.
-    const { text, fault } = await readTextFile(path, MAX_BYTES);
+    const { text, fault } = readTextFile(path, MAX_BYTES);
     if (fault === undefined) digests.push(toSource(path, text).digest);
     else {
       digests.push(fault);

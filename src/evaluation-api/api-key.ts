@@ -1,6 +1,6 @@
 import type { Scrub } from '../domain/scrub.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
-import { describeFault, readRegularFileSync } from '../files/regular-file.ts';
+import { describeFault, readFile } from '../files/read-file.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import { createScrub } from './scrub.ts';
@@ -74,12 +74,8 @@ function faultOf(key: string): string | undefined {
   return key.length < MIN_KEY_LENGTH ? `has fewer than ${MIN_KEY_LENGTH} characters` : undefined;
 }
 
-/**
- * Reads synchronously: by way of the thread pool this costs five times as much as the request that needs the key
- * (docs/design-decisions.md#key-files-are-read-at-once).
- */
 function readKeyFile({ file, couldBeKey }: Extract<SecretSource, { file: string }>): string {
-  const { bytes, fault } = readRegularFileSync(file, MAX_FILE_BYTES);
+  const { bytes, fault } = readFile(file, MAX_FILE_BYTES);
   if (fault === undefined) return bytes.toString('utf8');
   const reason =
     fault === 'TOO_LARGE' ? 'is too large for a key' : `cannot be read: ${describeFault(fault)}`;

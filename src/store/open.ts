@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import type { Config } from '../config/config.ts';
-import { trackWork } from '../files/thread-work.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
@@ -54,8 +53,7 @@ export function isSqlite<Location extends StoreLocation>(
  */
 export async function openStore(options: OpenStoreOptions): Promise<OpenStore> {
   const { store } = options;
-  // A file system, a name server or a large file may take long; a signal then ends the process.
-  return await trackWork(isSqlite(store) ? openFile(store, options) : openDatabase(store, options));
+  return await (isSqlite(store) ? openFile(store, options) : openDatabase(store, options));
 }
 
 /**

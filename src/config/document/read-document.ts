@@ -1,5 +1,5 @@
 import { ConfigError } from '../config-error.ts';
-import { readTextFile } from './text-file.ts';
+import { readTextFile } from '../../files/read-file.ts';
 import { readYaml, type YamlDocument } from './yaml-document.ts';
 
 export interface FileDocument extends YamlDocument {
@@ -19,10 +19,10 @@ export async function readDocument(
   maxBytes: number,
   advice: string,
 ): Promise<FileDocument> {
-  const { text, fault, cause } = await readTextFile(file, maxBytes);
+  const { text, fault } = readTextFile(file, maxBytes);
   if (fault !== undefined) {
-    const message = cause === undefined ? fault : fault + advice;
-    throw new ConfigError('unreadable', [{ file, line: 1, column: 1, message }], cause);
+    const message = fault === 'there is no such file' ? fault + advice : fault;
+    throw new ConfigError('unreadable', [{ file, line: 1, column: 1, message }]);
   }
   const document = await readYaml(text);
   if ('syntaxFault' in document) {

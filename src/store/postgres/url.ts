@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import type { ConnectionOptions } from 'node:tls';
-import { readRegularFile } from '../../files/regular-file.ts';
+import { readFile } from '../../files/read-file.ts';
 import { StoreError } from '../../monitor/errors.ts';
 
 /** One server of the connection string. */
@@ -149,7 +149,7 @@ function isLoopback(host: string): boolean {
 
 async function readAuthorities(path: string | undefined): Promise<string | undefined> {
   if (path === undefined || path === 'system') return undefined;
-  const { bytes } = await readRegularFile(path, MAX_AUTHORITIES_BYTES);
+  const { bytes } = readFile(path, MAX_AUTHORITIES_BYTES);
   if (bytes === undefined) throw unusable('names an sslrootcert that cannot be read');
   return bytes.toString('utf8');
 }

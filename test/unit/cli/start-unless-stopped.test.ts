@@ -1,8 +1,8 @@
-import { afterEach, expect, it, vi } from 'vitest';
+import { afterAll, afterEach, expect, it, vi } from 'vitest';
 import { startUnlessStopped } from '../../../src/cli/start-unless-stopped.ts';
-import { exit } from '../../../src/files/thread-work.ts';
 
-vi.mock('../../../src/files/thread-work.ts', () => ({ exit: vi.fn<(code: number) => void>() }));
+const exit = vi.spyOn(process, 'exit').mockImplementation(() => undefined as never);
+afterAll(() => exit.mockRestore());
 afterEach(() => {
   vi.useRealTimers();
   vi.clearAllMocks();

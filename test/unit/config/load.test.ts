@@ -542,10 +542,10 @@ describe('an unreadable configuration file', () => {
   it.each([
     ['missing.yaml', `there is no such file${ADVICE}`],
     ['evalwatch.yaml/inside.yaml', `there is no such file${ADVICE}`],
-    ['', `this is a directory, not a file${ADVICE}`],
-    ['nul\0.yaml', `reading the file failed (ERR_INVALID_ARG_VALUE)${ADVICE}`],
-    ['loop.yaml', `the symbolic links of this path form a loop${ADVICE}`],
-  ])('is reported as one error with the cause: %j', async (name, message) => {
+    ['', 'this is a directory, not a file'],
+    ['nul\0.yaml', 'reading the file failed (ERR_INVALID_ARG_VALUE)'],
+    ['loop.yaml', 'the symbolic links of this path form a loop'],
+  ])('is reported as one error: %j', async (name, message) => {
     await loadText(directory, minimal());
     rmSync(join(directory, 'loop.yaml'), { force: true });
     symlinkSync('loop.yaml', join(directory, 'loop.yaml'));
@@ -553,7 +553,6 @@ describe('an unreadable configuration file', () => {
     const error = await errorOf(load(file));
     expect(error.reason).toBe('unreadable');
     expect(error.message).toBe(`${file}:1:1: ${message}`);
-    expect(error.cause).toBeInstanceOf(Error);
   });
 
   it.each([
@@ -562,7 +561,7 @@ describe('an unreadable configuration file', () => {
     ['too large', Buffer.alloc(4_194_305, '#'), 'the file is larger than 4194304 bytes'],
   ])('is reported as one error if it is %s', async (_what, content, message) => {
     const error = await errorOf(loadText(directory, content));
-    expect(error).toMatchObject({ reason: 'unreadable', cause: undefined });
+    expect(error).toMatchObject({ reason: 'unreadable' });
     expect(places(error.faults)).toEqual([`1:1 ${message}`]);
   });
 

@@ -116,15 +116,6 @@ describe('writeWhole', () => {
     expect(await names()).toEqual(['file']);
   });
 
-  it('does not block the exit of a process whose file system hangs, and leaves no draft', async () => {
-    await using child = startChild('write-hanging.ts', target);
-    await child.lines.next();
-    expect(await names()).toContainEqual(expect.stringMatching(/^file\.partial-/));
-    process.kill(Number(child.pid), 'SIGTERM');
-    expect(await child.lines.next()).toMatchObject({ done: true });
-    await expect.poll(names, PATIENCE).toEqual(['file.pipe']);
-  });
-
   /** Replaces `sync` of all files and directories. */
   async function failToSync(code: string, what: 'isDirectory' | 'isFile') {
     await using some = await open(directory.path, 'r');

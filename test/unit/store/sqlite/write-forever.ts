@@ -1,10 +1,9 @@
 /** Writes the file of the first argument, and needs 60 s. Replaces a file if the second argument is `replace`. */
 import { writeSync } from 'node:fs';
-import { exit } from '../../../../src/files/thread-work.ts';
 import { writeWhole } from '../../../../src/store/sqlite/file/whole-file.ts';
 
 const [target = '', mode] = process.argv.slice(2);
-process.on('SIGTERM', () => exit(143));
+process.on('SIGTERM', () => process.exit(143));
 await writeWhole(target, mode === 'replace', async ({ file }) => {
   await file.appendFile('half of it');
   writeSync(1, 'written\n');
