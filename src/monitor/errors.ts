@@ -81,14 +81,14 @@ export class StoreError extends Error {
   }
 }
 
-/** Codes of a wrong call whose errors have no type that says so. */
-const WRONG_CALL =
-  /^(?:ERR_(?:INTERNAL_)?ASSERTION|ERR_HTTP_HEADERS_SENT|UND_ERR_(?:INVALID_\w+|NOT_SUPPORTED))$/;
-
 /**
- * Whether an error is a bug. Errors of evalwatch have a `reason`; those of the system, TLS, SQLite, PostgreSQL and undici
- * have a `code`. So have some that Node throws for a wrong call.
+ * Codes of a wrong call. Node's own codes begin with `ERR_`; the few that follow here are about input and output, like the
+ * codes of the system, TLS, SQLite and PostgreSQL, which begin otherwise.
  */
+const WRONG_CALL =
+  /^(?:ERR_(?!TLS_|SSL_|OSSL_|FS_|STREAM_PREMATURE_CLOSE$|SOCKET_CONNECTION_TIMEOUT$)|UND_ERR_(?:INVALID_|NOT_SUPPORTED$))/;
+
+/** Whether an error is a bug. Errors of evalwatch have a `reason`, others that are none have a `code`. */
 export function isBug(error: unknown): boolean {
   if (!(error instanceof Error) || isMistake(error)) return true;
   if ('reason' in error) return false;

@@ -39,6 +39,10 @@ describe('the outcome of a command', () => {
     [thrownBy(() => Buffer.from(7 as never)), 'The first argument must be of type string'],
     [thrownBy(() => Buffer.alloc(-1)), 'RangeError'],
     [thrownBy(() => assert.equal(1, 2)), 'AssertionError'],
+    [
+      Object.assign(new Error('write after end'), { code: 'ERR_STREAM_WRITE_AFTER_END' }),
+      'after end',
+    ],
     ['thrown text', 'thrown text'],
     [undefined, 'undefined'],
     [null, 'null'],

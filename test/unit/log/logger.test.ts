@@ -73,6 +73,7 @@ describe('an error', () => {
     [new TypeError('oops')],
     [Object.assign(new TypeError('oops'), { code: 'ERR_INVALID_ARG_TYPE' })],
     [Object.assign(new Error('oops'), { code: 'ERR_HTTP_HEADERS_SENT' })],
+    [Object.assign(new Error('oops'), { code: 'ERR_STREAM_WRITE_AFTER_END' })],
     [Object.assign(new Error('oops'), { code: 'UND_ERR_INVALID_ARG' })],
   ])('is logged with its stack if it is a bug: %o', (err) => {
     const { logger, lines } = setUp();
