@@ -124,11 +124,11 @@ export interface RowQuery {
   readonly limit?: number | undefined;
   /** For failures: only those with this cause. */
   readonly cause?: string | undefined;
-  /** For transitions and failures: only those older than this transition. */
+  /** For transitions and failures: only those after this transition in their order. */
   readonly afterTransition?: number | undefined;
   /** For statuses: only those after this position in the order newest first. */
   readonly afterPrompt?: PromptPosition | undefined;
-  /** For statuses: `oldest` puts the longest unchanged ones first. */
+  /** For statuses and transitions: `oldest` puts the longest unchanged prompts, or the first transitions, first. */
   readonly order?: 'newest' | 'oldest' | undefined;
 }
 

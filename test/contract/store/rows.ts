@@ -82,6 +82,15 @@ export function describeRows(h: Harness): void {
           transitions.slice(index + 1),
         );
       }
+      const oldest = { order: 'oldest', project: 'p', since: 3000 } as const;
+      const rising = transitions
+        .filter(({ project, at }) => project === 'p' && at >= 3000)
+        .toReversed();
+      expect(await h.store.transitions(oldest)).toEqual(rising);
+      const [first] = rising;
+      expect(
+        await h.store.transitions({ ...oldest, afterTransition: first?.transitionId, limit: 1 }),
+      ).toEqual(rising.slice(1, 2));
       const afterTransition = failures[0]?.transitionId;
       expect(await h.store.failures({ afterTransition })).toEqual(failures.slice(1));
     });

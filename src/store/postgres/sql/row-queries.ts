@@ -93,16 +93,17 @@ function statusesSql({ project, status, since, afterPrompt, order, limit }: RowQ
 export const TRANSITION_COLUMNS =
   't.transition_id, t.at, p.id AS project, t.kind, t.record_id, t.from_status, t.to_status';
 
-function transitionsSql({ project, since, afterTransition, limit }: RowQuery): Sql {
+function transitionsSql({ project, since, afterTransition, order, limit }: RowQuery): Sql {
+  const [direction, after] = order === 'oldest' ? ['ASC', '>'] : ['DESC', '<'];
   return select(
     `SELECT ${TRANSITION_COLUMNS}
      FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key`,
     [
       ['p.id = ?', project && toStored(project)],
       ['t.at >= ?', since],
-      ['t.transition_id < ?', afterTransition],
+      [`t.transition_id ${after} ?`, afterTransition],
     ],
-    'ORDER BY t.transition_id DESC',
+    `ORDER BY t.transition_id ${direction}`,
     limit,
   );
 }

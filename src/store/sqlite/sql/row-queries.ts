@@ -106,7 +106,8 @@ function statusesSql({ project, status, since, afterPrompt, order }: RowQuery): 
 export const TRANSITION_COLUMNS =
   't.transition_id, t.at, p.id AS project, l.kind, t.record_id, t.from_status, t.to_status';
 
-function transitionsSql({ project, since, afterTransition }: RowQuery): string {
+function transitionsSql({ project, since, afterTransition, order }: RowQuery): string {
+  const [direction, after] = order === 'oldest' ? ['ASC', '>'] : ['DESC', '<'];
   return `SELECT ${TRANSITION_COLUMNS}
     FROM transition t
     JOIN listing l ON l.listing_key = t.listing_key
@@ -114,9 +115,9 @@ function transitionsSql({ project, since, afterTransition }: RowQuery): string {
     ${where([
       [project !== undefined, 'p.id = :project'],
       [since !== undefined, 't.at >= :since'],
-      [afterTransition !== undefined, 't.transition_id < :afterTransition'],
+      [afterTransition !== undefined, `t.transition_id ${after} :afterTransition`],
     ])}
-    ORDER BY t.transition_id DESC LIMIT :limit`;
+    ORDER BY t.transition_id ${direction} LIMIT :limit`;
 }
 
 export const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id, t.record_name,
