@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
-import { createProgram } from '../src/cli/program.ts';
+import { createProgram } from '../src/cli/main.ts';
 
 let written = '';
-const program = createProgram(() => () => Promise.resolve(), {
+const program = await createProgram(() => () => Promise.resolve(), undefined, {
   writeOut: (text) => {
     written += text;
   },

@@ -35,7 +35,7 @@ if (/\/node_modules\/.*\/src\/main\.js$/.test(import.meta.url)) {
   );
   process.exitCode = 2;
 } else if (Number.parseInt(process.versions.node, 10) >= 24) {
-  const { main } = await import('./cli/cli.ts');
+  const { main } = await import('./cli/main.ts');
   process.exitCode = await main(process.argv.slice(2), process, signals);
 } else {
   process.stderr.write(

@@ -37,6 +37,8 @@ const POLL_MS = 10_000;
 /** Turns of the event loop in which the service reads what the kernel has of a killed process. */
 const TURNS = 50;
 const SCRAPES = 20;
+/** `--limit` that no history reaches. */
+const ALL = '1000000000';
 
 /** A daemon of a scene. */
 export interface Member {
@@ -208,16 +210,11 @@ export async function createScene(options: SceneOptions) {
   }
 
   async function command(...args: readonly string[]) {
-    const startedAt = Date.now();
     const done = await runCommand(place, [...args, '--json'], source);
     const output = done.stdout + done.stderr;
     if (done.code !== 0) throw new Error(`${args.join(' ')} failed: ${output.slice(0, 2000)}`);
     if (output.includes(KEY)) found.push(`${args.join(' ')} printed the API key`);
-    const lines: readonly LogLine[] = done.lines();
-    return {
-      rows: done.json() as unknown,
-      run: { startedAt, endedAt: Date.now(), killed: false, lines },
-    };
+    return done.json() as unknown;
   }
 
   /**
@@ -228,13 +225,17 @@ export async function createScene(options: SceneOptions) {
     await rest();
     const samples = await scrapeAll();
     await Promise.all([...members].map((member) => end(member, 'SIGTERM')));
-    // All listings at once can take long. Failures that are still pending are settled.
+    // All listings at once can take long.
     await place.configure({ service: { timeout: '2m' } });
-    const poll = await command('poll');
-    const transitions = (await command('transitions')).rows as readonly TransitionRow[];
-    const failures = (await command('failures')).rows as readonly FailureRow[];
-    const statuses = (await command('status')).rows as readonly StatusRow[];
+    const last = start();
+    if (!(await isServedInPeace())) found.push('the last daemon does not ask for some listings');
     const reader = await openReader(place.directory);
+    // Failures that are still pending are settled.
+    await until(async () => (await reader.snapshot()).backlog.count === 0, 500);
+    await end(last, 'SIGTERM');
+    const transitions = (await command('transitions', '--limit', ALL)) as readonly TransitionRow[];
+    const failures = (await command('failures', '--limit', ALL)) as readonly FailureRow[];
+    const statuses = (await command('status')) as readonly StatusRow[];
     const errorTotals = storedErrorTotals(await reader.snapshot());
     await reader.close();
     found.push(
@@ -243,7 +244,7 @@ export async function createScene(options: SceneOptions) {
         key: KEY,
         missingAfter: MISSING_AFTER,
         projects,
-        runs: [...runs, poll.run],
+        runs,
         troubles,
         transitions,
         failures,

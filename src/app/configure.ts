@@ -21,8 +21,6 @@ export interface ConfigureOptions {
   readonly log: LogObserver;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Keeps the stored projects that `next` does not contain; for a command that polls while other workers run. */
-  readonly keepsOthers: boolean;
 }
 
 /**
@@ -40,12 +38,6 @@ export function createConfigure(options: ConfigureOptions): (next: Config) => Pr
     );
   }
 
-  async function withKeptProjects(ids: readonly string[]): Promise<readonly string[]> {
-    if (!options.keepsOthers) return ids;
-    const { projects } = await store.snapshot();
-    return [...new Set([...projects.map(({ project }) => project), ...ids])];
-  }
-
   return async (next) => {
     const before = inForce.projects();
     const hasNewService = !isDeepStrictEqual(next.service, inForce.config().service);
@@ -57,7 +49,7 @@ export function createConfigure(options: ConfigureOptions): (next: Config) => Pr
     try {
       // Every step that can fail precedes the one change.
       health = await loadHealth(added);
-      await store.configureProjects(await withKeptProjects(ids), clock.now());
+      await store.configureProjects(ids, clock.now());
     } catch (error) {
       await nextService?.close();
       throw error;

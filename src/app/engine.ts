@@ -84,8 +84,6 @@ export interface EngineOptions {
   readonly config: Config;
   readonly logger: Logger;
   readonly clock: Clock;
-  /** Takes every free project instead of a fair share among several workers. */
-  readonly takesAll?: boolean;
   /** What a simulation puts in the place of store, network and chance. */
   readonly outside?: Outside;
 }
@@ -100,7 +98,7 @@ export interface Outside {
  * @throws {StoreError} when the store cannot be opened or another process holds it
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
-  const { config, logger, clock, takesAll = false, outside } = options;
+  const { config, logger, clock, outside } = options;
   const log = createLogObserver(logger, clock);
   const observers: Observer[] = [log.observe];
   const emit = emitTo(observers, (error) => {
@@ -114,7 +112,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     logger,
     signal: shutdown.requests,
   });
-  const sharing = await shareWork(opened, { clock, emit, stopping: shutdown.waits, takesAll });
+  const sharing = await shareWork(opened, { clock, emit, stopping: shutdown.waits });
   if (sharing !== undefined) observers.push(sharing.observe);
   const store = sharing?.store ?? opened.store;
 
@@ -190,7 +188,6 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       log,
       logger,
       clock,
-      keepsOthers: sharing !== undefined && takesAll,
     }),
     configured: (id) => inForce.projects().get(id),
     expectations,

@@ -57,12 +57,10 @@ export interface WorkSharingOptions {
   readonly stopping: AbortSignal;
   /** Receives unexpected errors: bugs. */
   readonly onError: (error: unknown) => void;
-  /** Takes every free project instead of a fair share. */
-  readonly takesAll: boolean;
 }
 
 export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
-  const { shared, clock, emit, stopping, onError, takesAll } = options;
+  const { shared, clock, emit, stopping, onError } = options;
   const { store, coordinator, name, leaseMs } = shared;
   const running = new Map<string, Promise<unknown>>();
   const listeners: ((change: OwnershipChange) => void)[] = [];
@@ -73,8 +71,7 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
   const worker = createWorker({
     id: name,
     version,
-    // A worker with `takesAll` runs only for a short time. An empty digest excludes it from the fair shares of the daemons.
-    configDigest: () => (takesAll ? '' : configDigest),
+    configDigest: () => configDigest,
     leaseMs,
     coordinator,
     ownership: store,
@@ -86,7 +83,6 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
     },
     runningPoll: (project) => running.get(project),
     onError,
-    ...(takesAll && { shareSize: (projects: number) => projects }),
   });
 
   /** Returns the projects whose failures this worker can report: without a key for a project it could only postpone them. */

@@ -1,7 +1,7 @@
 import type { Command } from 'commander';
-import type { Clock } from '../monitor/ports/clock.ts';
 import type { Env } from '../config/environment.ts';
-import type { Output } from './output/output.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
+import type { Output } from './output.ts';
 
 /** Passes signals from main.js, which receives them from its first line on, to the command. */
 export interface Signals {
@@ -25,11 +25,18 @@ export interface Context {
   readonly signals: Signals;
 }
 
-/** Implementation of a command. Resolves to the exit code; may throw any error that outcome.ts describes. */
-export type Action<Options> = (options: Options, context: Context) => Promise<number>;
+/**
+ * Wraps what a command does into the function that commander calls with the arguments and options. `action` resolves to the
+ * exit code, and may throw any error that main.ts describes.
+ */
+export type Run = <Given extends readonly unknown[]>(
+  action: (context: Context, ...given: Given) => Promise<number>,
+) => (...given: Given) => Promise<void>;
 
-/** Wraps the action of a command into the function that commander calls. */
-export type WithContext = <Options>(action: Action<Options>) => (options: Options) => Promise<void>;
+/** Adds its arguments, options and help to a command. */
+export type Define = (command: Command, run: Run) => void;
 
-/** Adds one command with its options and help to the program. */
-export type Register = (program: Command, withContext: WithContext) => void;
+/** Bad usage of the command line. The message is one line for the user. */
+export class UsageError extends Error {
+  override readonly name = 'UsageError';
+}

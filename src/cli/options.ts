@@ -61,6 +61,7 @@ export interface QueryOptions extends HistoryOptions, JsonOption {
   readonly format?: 'csv';
 }
 
+/** Adds the options that restrict rows to a project and a time. */
 export function addHistoryOptions(command: Command): Command {
   return addStoreOptions(command).addOption(projectOption()).addOption(sinceOption());
 }
@@ -81,24 +82,20 @@ export function limitOption(description: string): Option {
   return new Option('--limit <n>', description).argParser(positiveInteger);
 }
 
-export function addQueryOptions(command: Command): Command {
-  return addHistoryOptions(command)
-    .addOption(limitOption('at most this many rows, the newest'))
-    .addOption(jsonOption());
+/** Adds the options of the commands that print rows of the store. */
+export function addQueryOptions(command: Command, limit: string): Command {
+  return addHistoryOptions(command).addOption(limitOption(limit)).addOption(jsonOption());
 }
 
 /** `--status S`, in any case. */
 export function statusOption(): Option {
   return new Option('--status <status>', 'only prompts in this status')
     .choices(PROMPT_STATUSES)
-    .argParser(promptStatus);
-}
-
-/** Parses the status of a prompt in any case, for an argument of commander. */
-function promptStatus(text: string): Status {
-  const status = PROMPT_STATUSES.find((each) => each === text.toUpperCase());
-  if (status !== undefined) return status;
-  throw new InvalidArgumentError(`It must be one of ${PROMPT_STATUSES.join(', ')}.`);
+    .argParser((text) => {
+      const status = PROMPT_STATUSES.find((each) => each === text.toUpperCase());
+      if (status !== undefined) return status;
+      throw new InvalidArgumentError(`It must be one of ${PROMPT_STATUSES.join(', ')}.`);
+    });
 }
 
 /** `--cause ID`, in any case. */

@@ -1,60 +1,128 @@
+import { stat } from 'node:fs/promises';
+import type { Config, ProjectConfig } from '../config/config.ts';
+import { ConfigError } from '../config/config-error.ts';
+import { configFile, readVariable, resolveFromUser } from '../config/environment.ts';
 import { quoteId } from '../config/redaction.ts';
 import { closest, didYouMean } from '../config/suggest.ts';
-import type { Clock } from '../monitor/ports/clock.ts';
+import { StoreError } from '../monitor/errors.ts';
 import type { RowQuery, StoreReader } from '../monitor/ports/store.ts';
-import { openStoreReader } from '../store/open.ts';
-import type { Action, Context } from './command.ts';
-import { locateStore, type StorePlace } from './configuration.ts';
-import { UsageError } from './outcome.ts';
-import type { QueryOptions } from './options.ts';
-import type { Csv } from './output/csv.ts';
-import { jsonLines, tableLines, type Column } from './output/table.ts';
+import { isSqlite, openStoreReader, type StoreLocation } from '../store/open.ts';
+import { type Context, UsageError } from './command.ts';
+import type { HistoryOptions, QueryOptions, StoreOptions } from './options.ts';
+import {
+  type Column,
+  createTable,
+  type CsvColumn,
+  csvHeader,
+  csvRows,
+  toJsonDocument,
+} from './table.ts';
 
+/** Rows that are printed without `--limit`. */
+const DEFAULT_LIMIT = 100;
 /** Maximum number of known projects in the message about an unknown one. */
 const MAX_LISTED = 10;
 
+/**
+ * Loads the configuration that `--config` names, or the default one (docs/specification.md#configuration-path). Imports
+ * the parser only now, so that help and usage errors do not wait for it.
+ * @throws {ConfigError}
+ */
+export async function loadConfiguration(
+  option: string | undefined,
+  { env }: Pick<Context, 'env'>,
+  keys: 'with keys' | 'without keys',
+): Promise<Config> {
+  const [{ loadConfig }, { validateSchedule }] = await Promise.all([
+    import('../config/load.ts'),
+    import('../schedule/calendar.ts'),
+  ]);
+  const requireSecrets = keys === 'with keys';
+  return loadConfig({ file: configFile(option, env), env, validateSchedule, requireSecrets });
+}
+
+/** Returns the path of the configuration file and, without `--config`, why it is this one. */
+export function describeFile(option: string | undefined, { env }: Pick<Context, 'env'>): string {
+  const file = configFile(option, env);
+  if (option !== undefined) return file;
+  return readVariable(env, 'EVALWATCH_CONFIG') === undefined
+    ? `${file} (neither --config nor EVALWATCH_CONFIG names another)`
+    : `${file} (EVALWATCH_CONFIG)`;
+}
+
+/** Where a store is, and which projects are configured for it. */
+interface StorePlace {
+  readonly store: StoreLocation;
+  /** None with `--store`. */
+  readonly projects: readonly ProjectConfig[];
+}
+
+/**
+ * Finds the store for a command that only reads it: the file that `--store` names, or the store of the configuration.
+ * @throws {ConfigError} which also says how to reach the store in spite of an invalid file
+ * @throws {StoreError} if the configuration names a file that does not exist
+ */
+async function locateStore(options: StoreOptions, context: Context): Promise<StorePlace> {
+  const { store, config: option } = options;
+  if (store !== undefined) {
+    return { store: { path: resolveFromUser(store, context.env) }, projects: [] };
+  }
+  const place = await loadConfiguration(option, context, 'without keys').catch((error: unknown) => {
+    // The message about an unreadable file already says what to do.
+    if (!(error instanceof ConfigError) || error.reason === 'unreadable') throw error;
+    const file = configFile(option, context.env);
+    const instead = { file, line: 0, column: 0, message: INSTEAD };
+    throw new ConfigError(error.reason, [...error.faults, instead]);
+  });
+  if (isSqlite(place.store)) await assertExists(place.store.path, option, context);
+  return place;
+}
+
+const INSTEAD =
+  'this command needs a valid configuration file to locate the store: correct the file, or name a SQLite store with --store. ' +
+  'A running daemon keeps its configuration';
+
+/** @throws {StoreError} that says who names this path: a daemon may run with another configuration */
+async function assertExists(
+  path: string,
+  option: string | undefined,
+  context: Context,
+): Promise<void> {
+  // Any other trouble is reported when the store is opened.
+  const isMissing = await stat(path).then(
+    () => false,
+    (error: NodeJS.ErrnoException) => error.code === 'ENOENT',
+  );
+  if (!isMissing) return;
+  const variable = 'EVALWATCH_STORE_PATH';
+  const isOverridden = readVariable(context.env, variable) !== undefined;
+  throw new StoreError(
+    'other',
+    `there is no store at ${path}: the daemon creates it at its first start. The path is from ${isOverridden ? variable : describeFile(option, context)}; ` +
+      'if a daemon is running, it has another configuration: name that one with --config or EVALWATCH_CONFIG',
+  );
+}
+
+/**
+ * Returns the path of the SQLite store, for a command that works with SQLite only.
+ * @throws {UsageError} for PostgreSQL, with `instead`: what to do there
+ */
+export async function locateFile(
+  options: StoreOptions,
+  context: Context,
+  instead: string,
+): Promise<string> {
+  const { store } = await locateStore(options, context);
+  if (isSqlite(store)) return store.path;
+  throw new UsageError(
+    `this command needs a SQLite store, but the configuration names PostgreSQL: ${instead}`,
+  );
+}
+
 /** An open store, and which projects are configured for it. */
-export interface Source extends StorePlace {
+export interface Source {
   readonly reader: StoreReader;
-  readonly clock: Clock;
-}
-
-/** Rows that a reading command prints, and their format. */
-export interface View<Row> {
-  /** Name of the rows in the plural, for the message that there are none. */
-  readonly noun: string;
-  /** Returns the function that reads rows; it may keep what it needs again at the next read. */
-  readonly open: (source: Source) => (query: RowQuery) => Promise<readonly Row[]>;
-  readonly columns: readonly Column<Row>[];
-  /** Returns the row of the JSON document (docs/specification.md#rows). */
-  readonly toJson: (row: Row) => object;
-  /** Undefined for a command without `--format csv`. */
-  readonly csv?: Csv<Row>;
-}
-
-/** Creates a command that reads rows of the store and prints them. A daemon may run meanwhile. */
-export function queryAction<Row>(view: View<Row>): Action<QueryOptions> {
-  return async (options, context) => {
-    const query = toQuery(options, context);
-    const rows = await withReader(options, context, (source) => view.open(source)(query));
-    if (options.json) {
-      await context.stdout.writeLines(jsonLines(rows, view.toJson));
-    } else if (view.csv !== undefined && options.format === 'csv') {
-      await context.stdout.write(view.csv.header);
-      await context.stdout.writeAll(rows.values().map(view.csv.line));
-    } else if (rows.length > 0) {
-      await context.stdout.writeLines(tableLines(rows, view.columns, context.stdout));
-    } else {
-      context.warn(`no ${view.noun} ${isFiltered(options) ? 'match' : 'recorded'}`);
-    }
-    return 0;
-  };
-}
-
-export function toQuery(options: Omit<QueryOptions, 'format'>, { clock }: Context): RowQuery {
-  const { project, status, cause, since, limit } = options;
-  const start = since === undefined ? undefined : clock.now() - since;
-  return { project, status, cause, since: start, limit };
+  readonly projects: readonly ProjectConfig[];
 }
 
 /**
@@ -62,20 +130,20 @@ export function toQuery(options: Omit<QueryOptions, 'format'>, { clock }: Contex
  * @throws {UsageError} for an unknown project
  */
 export async function withReader<Result>(
-  options: Pick<QueryOptions, 'config' | 'store' | 'project'>,
+  options: HistoryOptions,
   context: Context,
   work: (source: Source) => Promise<Result>,
 ): Promise<Result> {
   const { store, projects } = await locateStore(options, context);
-  const reader = await openStoreReader(store, context.clock, (version) =>
+  const reader = await openStoreReader(store, context.clock, (schemaVersion) =>
     context.warn(
-      `note: the store has schema version ${version}, which is earlier than that of this evalwatch; a copy of it as of now is read`,
+      `note: the store has schema version ${schemaVersion}, which is earlier than that of this evalwatch; a copy of it as of now is read`,
     ),
   );
   try {
     const { project } = options;
     if (project !== undefined) assertKnownProject(project, projects, await reader.projects());
-    return await work({ reader, store, projects, clock: context.clock });
+    return await work({ reader, projects });
   } finally {
     await reader.close();
   }
@@ -89,16 +157,66 @@ export function assertKnownProject(
 ): void {
   const known = [...new Set([...configured.map(({ id }) => id), ...stored])];
   if (known.includes(project)) return;
-  const suggestion = didYouMean(closest(project, known)) || `; ${listProjects(known)}`;
+  const more = known.length - MAX_LISTED;
+  const first = known.slice(0, MAX_LISTED).map(quoteId).join(', ');
+  const listed = `; known projects are ${first}${more > 0 ? ` and ${more} more` : ''}`;
+  const suggestion = didYouMean(closest(project, known)) || listed;
   throw new UsageError(`unknown project ${quoteId(project)}${suggestion}`);
 }
 
-function listProjects(projects: readonly string[]): string {
-  const more = projects.length - MAX_LISTED;
-  const first = projects.slice(0, MAX_LISTED).map(quoteId).join(', ');
-  return `known projects are ${first}${more > 0 ? ` and ${more} more` : ''}`;
+export function toQuery(options: Omit<QueryOptions, 'format'>, { clock }: Context): RowQuery {
+  const { project, status, cause, since, limit } = options;
+  const start = since === undefined ? undefined : clock.now() - since;
+  return { project, status, cause, since: start, limit };
 }
 
-function isFiltered({ project, status, cause, since }: QueryOptions): boolean {
-  return [project, status, cause, since].some((filter) => filter !== undefined);
+/** How a command prints rows. */
+export interface Format<Row> {
+  /** Name of the rows in the plural, for the message that there are none. */
+  readonly noun: string;
+  readonly columns: readonly Column<Row>[];
+  /** Returns the row of the JSON document (docs/specification.md#rows). */
+  readonly toJson: (row: Row) => object;
+  /** Undefined for a command without `--format csv`. */
+  readonly csv?: readonly CsvColumn<Row>[];
+}
+
+/** Prints rows as the options say: a table, JSON or CSV. Says on stderr that there are none. */
+export async function printRows<Row>(
+  rows: readonly Row[],
+  { noun, columns, toJson, csv }: Format<Row>,
+  options: QueryOptions,
+  { stdout, warn }: Context,
+): Promise<void> {
+  if (options.json) {
+    await stdout.write(toJsonDocument(rows.map(toJson)));
+  } else if (csv !== undefined && options.format === 'csv') {
+    await stdout.write(csvHeader(csv) + csvRows(rows, csv));
+  } else if (rows.length > 0) {
+    await stdout.write(createTable(columns, stdout)(rows));
+  } else {
+    const { project, status, cause, since } = options;
+    const isFiltered = [project, status, cause, since].some((filter) => filter !== undefined);
+    warn(`no ${noun} ${isFiltered ? 'match' : 'recorded'}`);
+  }
+}
+
+/** Reads and prints the newest rows: 100 unless `--limit` says otherwise, and then says on stderr if there are more. */
+export async function printNewest<Row>(
+  read: (reader: StoreReader, query: RowQuery) => Promise<readonly Row[]>,
+  format: Format<Row>,
+  options: QueryOptions,
+  context: Context,
+): Promise<number> {
+  const limit = options.limit ?? DEFAULT_LIMIT + 1;
+  const query = { ...toQuery(options, context), limit };
+  const rows = await withReader(options, context, ({ reader }) => read(reader, query));
+  const shown = rows.slice(0, options.limit ?? DEFAULT_LIMIT);
+  await printRows(shown, format, options, context);
+  if (shown.length < rows.length) {
+    context.warn(
+      `note: these are the newest ${DEFAULT_LIMIT} ${format.noun}, and there are more: print another number with --limit`,
+    );
+  }
+  return 0;
 }

@@ -2,8 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, it, vi } from 'vitest';
 import { ask } from '../support/ask.ts';
-import { readHere, startHere } from '../support/daemon-here.ts';
-import { type Lines, runCommand, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { startHere } from '../support/daemon-here.ts';
+import { type Lines, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { readEvents, take } from '../support/event-stream.ts';
 import { PASSWORD, startPostgres } from '../support/postgres.ts';
 import {
@@ -52,16 +52,6 @@ async function setUp({ url }: Pick<TestDatabase, 'url'>, lease = '5s') {
     start: async () => held.use(await connectPatiently(() => startHere(place, { speed: 1 }))),
     /** Starts a worker as a process of its own, which a test can stop by a signal. */
     startProcess: () => held.use(startDaemon(place)),
-    /** Runs the poll command, again if it does not connect in time, as on a slow machine. */
-    poll: async <Result extends { readonly stderr: string }>(
-      run: (at: typeof place, args: readonly string[]) => Promise<Result>,
-      ...args: readonly string[]
-    ) =>
-      await vi.waitFor(async () => {
-        const command = await run(place, ['poll', ...args]);
-        expect(command.stderr).not.toContain('cannot be reached');
-        return command;
-      }, PATIENCE),
     /** Sets what is called before each listing. */
     onListing: (action: typeof onListing) => {
       onListing = action;
@@ -231,38 +221,6 @@ const tests = (open: () => Promise<TestDatabase>) => {
     const { samples } = await scrape(await first.url());
     expect(samples.get(`evalwatch_polls_total{project="${project}"}`)).toBe(0);
     expect(samples.get('evalwatch_worker_projects')).toBe(3);
-  });
-
-  it('make the poll command fail for a project that one of them owns and name the owner', async () => {
-    await using db = await open();
-    await using given = await setUp(db);
-    const daemon = await given.start();
-    const { worker } = await daemon.line('worker.claimed', { owned: 3 });
-    await daemon.line('project.baseline', { project: 'beta' });
-    const refused = await given.poll(readHere, '--project', 'beta');
-    expect(refused.code).toBe(1);
-    expect(refused.stderr).toContain(
-      `error: project "beta" is polled by daemon ${String(worker)}: stop that daemon first, or let it poll: `,
-    );
-    // A poll with another configuration takes no projects from their workers either.
-    await given.place.configure({ projects: [{ id: 'new' }], log: { level: 'error' } });
-    const alone = await given.poll(readHere, '--json');
-    await given.place.configure({
-      projects: PROJECTS.map((id) => ({ id })),
-      log: { level: 'info' },
-    });
-    expect(alone.json().map(({ project, ok }) => [project, ok])).toEqual([['new', true]]);
-    const { samples } = await scrape(await daemon.url());
-    for (const project of PROJECTS) {
-      const series = `evalwatch_project_configured_timestamp_seconds{project="${project}"}`;
-      expect(samples.has(series)).toBe(true);
-    }
-    await daemon.stop();
-    given.set('beta', 'FAILED');
-    const polled = await given.poll(runCommand, '--json');
-    expect(polled.code).toBe(0);
-    expect(polled.json().map(({ ok }) => ok)).toEqual([true, true, true]);
-    expect(polled.lines().filter(({ event }) => event === 'prompt.failed').length).toBe(1);
   });
 
   it('poll no project missing from the last loaded configuration until it is configured again', async () => {

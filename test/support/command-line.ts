@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { children } from './children.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 import { ENTRY } from './entry.ts';
-import { main } from '../../src/cli/cli.ts';
+import { main } from '../../src/cli/main.ts';
 
 export interface Finished {
   readonly code: number | null;

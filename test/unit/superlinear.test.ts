@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { tableLines } from '../../src/cli/output/table.ts';
+import { createTable } from '../../src/cli/table.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { parseBaseUrl, parseListen } from '../../src/config/values/address.ts';
 import { loadWebConfig } from '../../src/config/web-file/web-file.ts';
@@ -21,7 +21,7 @@ const KIBI = 1024;
 const LONGEST = 64 * KIBI;
 const directory = temporaryDirectory();
 const scrub = createScrub(['\\\\an\\api"key%41 of+the &lt;proof', 'sk-live-7919/+%&;']);
-const columns = [{ name: 'text', cell: (row: string) => row, isTruncatable: true } as const];
+const columns = [{ name: 'text', cell: (row: string) => row } as const];
 
 function written(text: string): string {
   const file = join(directory, 'file');
@@ -93,7 +93,7 @@ ${value}: 1
   'a line of the log': [LONGEST, (text) => printableFields({ text, err: new Error(text) })],
   'a cell of a table': [
     LONGEST,
-    (text) => [...tableLines([text], columns, { width: 80, color: false })],
+    (text) => createTable(columns, { width: 80, color: false })([text]),
   ],
 };
 

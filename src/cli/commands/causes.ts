@@ -1,26 +1,19 @@
-import type { CauseList } from '../../monitor/ports/store.ts';
 import { causeFields, otherCausesFields } from '../../rows/fields.ts';
 import type { CauseFields } from '../../rows/schema.ts';
-import type { Register } from '../command.ts';
+import type { Define } from '../command.ts';
 import {
   addStoreOptions,
   jsonOption,
   limitOption,
   projectOption,
+  type QueryOptions,
   sinceOption,
 } from '../options.ts';
-import { queryAction, type View } from '../query.ts';
-import { formatTime } from '../output/text.ts';
+import { formatTime } from '../output.ts';
+import { type Format, printRows, withReader } from '../query.ts';
 
-const DEFAULT_SINCE = { ms: 86_400_000, text: '24h' };
-const DEFAULT_LIMIT = 100;
-
-const view: View<CauseFields> = {
+const FORMAT: Format<CauseFields> = {
   noun: 'causes',
-  open:
-    ({ reader, clock }) =>
-    async ({ project, since = clock.now() - DEFAULT_SINCE.ms, limit = DEFAULT_LIMIT }) =>
-      toRows(await reader.causes({ project, since, limit })),
   columns: [
     { name: 'count', cell: (row) => String(row.count) },
     { name: 'projects', cell: (row) => row.projects?.toString() },
@@ -32,16 +25,11 @@ const view: View<CauseFields> = {
     { name: 'first_seen', cell: (row) => timeText(row.first_seen), isOptional: true },
     { name: 'last_seen', cell: (row) => timeText(row.last_seen) },
     { name: 'cause', cell: (row) => row.cause },
-    { name: 'error_id', cell: (row) => row.error_id ?? undefined, isTruncatable: true },
-    { name: 'shape', cell: (row) => row.shape || undefined, isTruncatable: true },
+    { name: 'error_id', cell: (row) => row.error_id ?? undefined },
+    { name: 'shape', cell: (row) => row.shape || undefined },
   ],
   toJson: (row) => row,
 };
-
-function toRows({ causes, others }: CauseList): readonly CauseFields[] {
-  const rows = causes.map(causeFields);
-  return others.count === 0 ? rows : [...rows, otherCausesFields(others.count)];
-}
 
 function timeText(iso: string | null): string | undefined {
   return iso === null ? undefined : formatTime(Date.parse(iso));
@@ -57,14 +45,26 @@ Examples:
   evalwatch causes --project checkout-bot --since 1h --json
   evalwatch failures --cause 1842023dd3c6ad55`;
 
-export const registerCauses: Register = (program, withContext) => {
-  addStoreOptions(
-    program.command('causes').description('Print the causes of failures, most frequent first'),
-  )
+/** The options with their defaults. */
+type CauseOptions = QueryOptions & { readonly since: number; readonly limit: number };
+
+export const defineCauses: Define = (command, run) => {
+  addStoreOptions(command)
     .addOption(projectOption())
-    .addOption(sinceOption().default(DEFAULT_SINCE.ms, DEFAULT_SINCE.text))
-    .addOption(limitOption('at most this many causes').default(DEFAULT_LIMIT))
+    .addOption(sinceOption().default(86_400_000, '24h'))
+    .addOption(limitOption('at most this many causes').default(100))
     .addOption(jsonOption())
     .addHelpText('after', HELP)
-    .action(withContext(queryAction(view)));
+    .action(
+      run(async (context, options: CauseOptions) => {
+        const { project, limit } = options;
+        const since = context.clock.now() - options.since;
+        const { causes, others } = await withReader(options, context, ({ reader }) =>
+          reader.causes({ project, since, limit }),
+        );
+        const rest = others.count === 0 ? [] : [otherCausesFields(others.count)];
+        await printRows([...causes.map(causeFields), ...rest], FORMAT, options, context);
+        return 0;
+      }),
+    );
 };

@@ -1,26 +1,29 @@
-import type { Config, ProjectConfig } from '../../config/config.ts';
+import { systemClock } from '../../app/clock.ts';
+import type { Config, HeartbeatUrl, ProjectConfig } from '../../config/config.ts';
 import { ConfigError } from '../../config/config-error.ts';
+import { commandName } from '../../config/environment.ts';
+import { describeUnsetVariable, quoteId } from '../../config/redaction.ts';
 import type { ConfiguredLimit } from '../../domain/expectation.ts';
 import { DEFAULT_LIMIT_MS } from '../../domain/learned-limit.ts';
-import { type Kind, PROMPT_STATUSES, type UnfinishedStatus } from '../../domain/status.ts';
+import type { SecretSource } from '../../domain/secret-source.ts';
+import { UNFINISHED_STATUSES, type UnfinishedStatus } from '../../domain/status.ts';
 import { visible } from '../../domain/visible.ts';
-import type { PollFailureReason } from '../../monitor/errors.ts';
-import type { Endpoint } from '../../monitor/events.ts';
-import type { Action, Context, Register } from '../command.ts';
-import { describeFile, loadConfiguration } from '../configuration.ts';
-import { commandName } from '../../config/environment.ts';
-import { quoteId } from '../../config/redaction.ts';
-import type { Connection } from '../connections.ts';
-import { addressWarnings } from '../address-warnings.ts';
-import { keyFindings } from '../key-warnings.ts';
+import { ApiError, StoreError } from '../../monitor/errors.ts';
+import type { Schedule } from '../../schedule/calendar.ts';
+import { isSqlite } from '../../store/open.ts';
+import type { Context, Define } from '../command.ts';
 import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
-import { limitWarnings } from '../limit-warnings.ts';
-import { planProjects, type PlannedProject } from '../plan.ts';
-import { rateWarnings } from '../rate-warnings.ts';
-import { heartbeatFindings, storeFindings } from '../secret-findings.ts';
-import { jsonLines, tableLines, type Column } from '../output/table.ts';
-import { toJsonLine } from '../output/json.ts';
-import { formatDuration, formatZonedTime, quoteWord } from '../output/text.ts';
+import { formatDuration, quoteWord } from '../output.ts';
+import { describeFile, loadConfiguration } from '../query.ts';
+import { type Column, createTable, toJsonDocument, toJsonLine } from '../table.ts';
+import {
+  type Connection,
+  CONNECTION_COLUMNS,
+  connectionFields,
+  explainFailure,
+  pageWarnings,
+  tryConnections,
+} from './connect.ts';
 
 interface CheckOptions extends ConfigOption, JsonOption {
   readonly connect?: true;
@@ -34,46 +37,41 @@ prompt. Prints how many prompts there are by status, how large the listing is an
 exits 1 if a request fails. Limits are printed as configured. \`auto\` is learned from the
 project's own prompts. Until enough are known, the time in parentheses applies. Warns if a variable
 with an API key or with the address of the database or of the heartbeat is not set, if base_url ends
-in /v2 or is an example, if a limit is shorter than the time between two polls, and if the schedules
-need more requests than max_requests_per_second allows. Exits 1 if a file with an API key or with such
-an address is missing, or if the key or the address is unusable. If the configuration is invalid,
-prints every error and exits 2.
+in /v2 or is an example, and if a limit is shorter than the time between two polls. Exits 1 if a file
+with an API key or with such an address is missing, or if the key or the address is unusable. If the
+configuration is invalid, prints every error and exits 2.
 
 Examples:
   evalwatch check --config config/evalwatch.yaml
   evalwatch check --connect
   evalwatch check --json`;
 
-export const registerCheck: Register = (program, withContext) => {
-  program
-    .command('check')
-    .description(
-      'Validate the configuration and print the schedule and expectations of each project',
-    )
+export const defineCheck: Define = (command, run) => {
+  command
     .addOption(configOption())
     .option('--connect', 'also make each request of the daemon once for each project')
     .option('--verbose', 'also print the next five runs of each schedule')
     .addOption(jsonOption())
     .addHelpText('after', HELP)
-    .action(withContext(check));
+    .action(run(check));
 };
 
-const check: Action<CheckOptions> = async (options, context) => {
+async function check(context: Context, options: CheckOptions): Promise<number> {
   const { stdout } = context;
   const file = options.config;
   const config = await loadAll(file, context).catch(async (error: unknown) => {
     if (!(options.json && error instanceof ConfigError)) throw error;
-    await stdout.write(`${toJsonLine({ errors: error.faults })}\n`);
+    await stdout.write(toJsonLine({ errors: error.faults }));
     return undefined;
   });
   if (config === undefined) return 2;
   if (!options.json)
     await stdout.write(`Configuration: ${visible(describeFile(file, context))}\n\n`);
   const planned = await planProjects(config.projects, context.clock.now());
-  const connections = options.connect ? await connect(config, context) : undefined;
-  await (options.json
-    ? printJson(planned, connections, context)
-    : printTables(planned, connections, options, context));
+  const connections = options.connect ? await tryConnections(config, context) : undefined;
+  await stdout.write(
+    options.json ? jsonOf(planned, connections) : tablesOf(planned, connections, options, context),
+  );
   const secrets = [
     // With --connect, each project says that its key cannot be used.
     ...(await keyFindings(config.projects)).filter(({ isError }) => !(isError && connections)),
@@ -83,18 +81,13 @@ const check: Action<CheckOptions> = async (options, context) => {
   const warnings = [
     ...addressWarnings(config.service.baseUrl),
     ...secrets.flatMap(({ message, isError }) => (isError ? [] : [message])),
-    ...(connections ?? []).flatMap(({ project, paged }) =>
-      paged.map((kind) => pageWarning(project, kind)),
-    ),
+    ...(connections ?? []).flatMap(pageWarnings),
     ...limitWarnings(planned, context.clock.now()),
-    ...rateWarnings(planned, config.service.maxRequestsPerSecond, context.clock.now()),
   ];
   for (const warning of warnings) context.warn(`warning: ${warning}`);
   const faults = [
     ...secrets.flatMap(({ message, isError }) => (isError ? [message] : [])),
-    ...(connections ?? []).flatMap(({ project, failure }) =>
-      failure === undefined ? [] : [explain(project, failure)],
-    ),
+    ...(connections ?? []).map(explainFailure).filter((fault) => fault !== undefined),
   ];
   for (const fault of faults) context.warn(`error: ${fault}`);
   if (faults.length > 0) return 1;
@@ -104,56 +97,6 @@ const check: Action<CheckOptions> = async (options, context) => {
     await stdout.write(`\nOK. This command starts the daemon: ${start}\n`);
   }
   return 0;
-};
-
-/** Says which request failed: what was requested, what the service answered, and what to do. */
-function explain(project: string, { endpoint, error }: NonNullable<Connection['failure']>): string {
-  const { reason, message, details } = error;
-  const { url, detail, statusCode, location } = details;
-  const target = location === undefined ? '' : `, and redirects to ${JSON.stringify(location)}`;
-  const request = url === undefined ? '' : ` (GET ${url})`;
-  const words = detail === undefined ? '' : `: ${JSON.stringify(detail)}`;
-  // The message about a key that cannot be read already says what to do.
-  const isUnsent = reason === 'auth' && statusCode === undefined;
-  const isLogin = location !== undefined && LOGIN.test(location);
-  const advice = isLogin ? LOGIN_ADVICE : ADVICE[reason];
-  const rest = isUnsent || advice === undefined ? '' : `. ${advice}`;
-  return `project ${quoteId(project)}${FAILED[endpoint]}: ${message}${target}${request}${words}${rest}`;
-}
-
-const FAILED: Record<Endpoint, string> = {
-  list_prompts: ' cannot be listed',
-  list_datasets: ': its datasets cannot be listed',
-  get_prompt: ': the details of a FAILED prompt cannot be read',
-};
-
-/** What addresses of pages to log in have in common. */
-const LOGIN = /log-?[io]n|sign-?in|\bsso\b|\bsaml|oauth|openid|authoriz|\bauth\b/i;
-const LOGIN_ADVICE =
-  'This looks like a page to log in, which evalwatch cannot do: check base_url and the API key';
-
-function pageWarning(project: string, kind: Kind): string {
-  return `the service has further pages of the ${kind}s of project ${quoteId(project)} (Link with rel="next"), and evalwatch reads only the first: what leaves it counts as gone`;
-}
-
-const ADVICE: Partial<Record<PollFailureReason, string>> = {
-  auth: 'Check the API key, and whether it may read this project',
-  not_found: 'Check the id of the project, and base_url, which must not end in /v2',
-  redirect: 'Set base_url to the address that the service redirects to',
-  network: 'Check base_url, the network and proxy_url',
-  tls: 'Check base_url; if the certificate is from a private authority, set ca_file to the certificate of that authority',
-  invalid_response: 'Check that base_url is the address of an Evaluation Service',
-  too_large: 'Raise max_response_size or max_items',
-};
-
-async function connect(config: Config, context: Context): Promise<readonly Connection[]> {
-  const { tryConnections } = await import('../connections.ts');
-  const { length } = config.projects;
-  const connections = await tryConnections(config, context.clock, (count) =>
-    context.progress(`tried ${count} of ${length}`),
-  );
-  context.progress('');
-  return connections;
 }
 
 /** Loads the configuration, and checks the web configuration file as well. */
@@ -164,27 +107,25 @@ async function loadAll(option: string | undefined, context: Context): Promise<Co
   return config;
 }
 
-function printJson(
+function jsonOf(
   planned: readonly PlannedProject[],
   connections: readonly Connection[] | undefined,
-  { stdout }: Context,
-): Promise<void> {
+): string {
   const byProject = new Map(connections?.map((each) => [each.project, each]));
-  return stdout.writeLines(
-    jsonLines(planned, ({ project, nextRuns }) => ({
-      project: project.id,
-      schedule: project.schedule,
-      timezone: project.timezone,
-      next_runs: nextRuns.map((at) => new Date(at).toISOString()),
-      team: project.team || null,
-      expect: {
-        max_pending: limitText(project.expect.limits.PENDING),
-        max_running: limitText(project.expect.limits.RUNNING),
-        max_failure_ratio: project.expect.maxFailureRatio ?? 'off',
-      },
-      ...connectionFields(byProject.get(project.id)),
-    })),
-  );
+  const rows = planned.map(({ project, nextRuns }) => ({
+    project: project.id,
+    schedule: project.schedule,
+    timezone: project.timezone,
+    next_runs: nextRuns.map((at) => new Date(at).toISOString()),
+    team: project.team || null,
+    expect: {
+      max_pending: limitText(project.expect.limits.PENDING),
+      max_running: limitText(project.expect.limits.RUNNING),
+      max_failure_ratio: project.expect.maxFailureRatio ?? 'off',
+    },
+    ...connectionFields(byProject.get(project.id)),
+  }));
+  return toJsonDocument(rows);
 }
 
 interface Line {
@@ -194,7 +135,7 @@ interface Line {
 }
 
 const SCHEDULE_COLUMNS: readonly Column<Line>[] = [
-  { name: 'project', cell: ({ project }) => project?.id ?? '', isTruncatable: true },
+  { name: 'project', cell: ({ project }) => project?.id ?? '' },
   { name: 'schedule', cell: ({ project }) => project?.schedule ?? '' },
   { name: 'timezone', cell: ({ project }) => project?.timezone ?? '' },
 ];
@@ -204,8 +145,8 @@ const VERBOSE_COLUMNS: readonly Column<Line>[] = [
 ];
 
 const EXPECTATION_COLUMNS: readonly Column<PlannedProject>[] = [
-  { name: 'project', cell: ({ project }) => project.id, isTruncatable: true },
-  { name: 'team', cell: ({ project }) => project.team || undefined, isTruncatable: true },
+  { name: 'project', cell: ({ project }) => project.id },
+  { name: 'team', cell: ({ project }) => project.team || undefined },
   { name: 'max_pending', cell: ({ project }) => limitCell('PENDING', project) },
   { name: 'max_running', cell: ({ project }) => limitCell('RUNNING', project) },
   {
@@ -213,62 +154,6 @@ const EXPECTATION_COLUMNS: readonly Column<PlannedProject>[] = [
     cell: ({ project }) => String(project.expect.maxFailureRatio ?? 'off'),
   },
 ];
-
-const CONNECTION_COLUMNS: readonly Column<Connection>[] = [
-  { name: 'project', cell: ({ project }) => project, isTruncatable: true },
-  {
-    name: 'listing',
-    cell: ({ failure }) => failure?.error.reason ?? 'ok',
-    color: ({ failure }) => (failure === undefined ? 'green' : 'red'),
-  },
-  { name: 'endpoint', cell: ({ failure }) => failure?.endpoint },
-  { name: 'status_code', cell: ({ failure }) => failure?.error.details.statusCode?.toString() },
-  ...PROMPT_STATUSES.map((status) => ({
-    name: status,
-    cell: ({ counts }: Connection) => counts && String(counts.get(status) ?? 0),
-  })),
-  {
-    name: 'unexpected_items',
-    cell: ({ counts, unexpected }) => counts && String(unexpected),
-  },
-  { name: 'size', cell: ({ bytes }) => (bytes === undefined ? undefined : formatSize(bytes)) },
-  {
-    name: 'duration',
-    cell: ({ durationMs }) =>
-      durationMs === undefined ? undefined : formatDuration(Math.ceil(durationMs)),
-  },
-];
-
-function connectionFields(connection: Connection | undefined): object {
-  if (connection === undefined) return {};
-  const { failure, counts, paged, unexpected, bytes, durationMs } = connection;
-  const { message, reason, details } = failure?.error ?? {};
-  return {
-    connection: {
-      endpoint: failure?.endpoint ?? null,
-      reason: reason ?? null,
-      status_code: details?.statusCode ?? null,
-      message: message ?? null,
-      url: details?.url ?? null,
-      location: details?.location ?? null,
-      detail: details?.detail ?? null,
-      paged,
-      prompts: counts
-        ? Object.fromEntries(PROMPT_STATUSES.map((status) => [status, counts.get(status) ?? 0]))
-        : null,
-      unexpected_items: counts ? unexpected : null,
-      bytes: bytes ?? null,
-      duration_ms: durationMs === undefined ? null : Math.ceil(durationMs),
-    },
-  };
-}
-
-/** `812 B`, `4.0 KiB`, `12.3 MiB`. */
-function formatSize(bytes: number): string {
-  if (bytes < 1024) return `${bytes} B`;
-  const isLarge = bytes >= 1024 ** 2;
-  return `${(bytes / (isLarge ? 1024 ** 2 : 1024)).toFixed(1)} ${isLarge ? 'MiB' : 'KiB'}`;
-}
 
 function limitCell(status: UnfinishedStatus, { expect }: ProjectConfig): string {
   const limit = limitText(expect.limits[status]);
@@ -280,12 +165,12 @@ function limitText(limit: ConfiguredLimit): string {
   return typeof limit === 'number' ? formatDuration(limit) : limit;
 }
 
-async function printTables(
+function tablesOf(
   planned: readonly PlannedProject[],
   connections: readonly Connection[] | undefined,
   { verbose }: CheckOptions,
   { stdout }: Context,
-): Promise<void> {
+): string {
   const lines = planned.flatMap(({ project, nextRuns }): readonly Line[] =>
     verbose
       ? nextRuns.map((at, index) => {
@@ -294,11 +179,218 @@ async function printTables(
         })
       : [{ project }],
   );
-  const columns = verbose ? VERBOSE_COLUMNS : SCHEDULE_COLUMNS;
-  await stdout.writeLines(tableLines(lines, columns, stdout));
-  await stdout.write('\n');
-  await stdout.writeLines(tableLines(planned, EXPECTATION_COLUMNS, stdout));
-  if (connections === undefined) return;
-  await stdout.write('\n');
-  await stdout.writeLines(tableLines(connections, CONNECTION_COLUMNS, stdout));
+  const tables = [
+    createTable(verbose ? VERBOSE_COLUMNS : SCHEDULE_COLUMNS, stdout)(lines),
+    createTable(EXPECTATION_COLUMNS, stdout)(planned),
+    ...(connections === undefined ? [] : [createTable(CONNECTION_COLUMNS, stdout)(connections)]),
+  ];
+  return tables.join('\n');
+}
+
+/** A project and the times of its next 5 runs, epoch ms. The delay by jitter is not included. */
+interface PlannedProject {
+  readonly project: ProjectConfig;
+  readonly schedule: Schedule;
+  readonly nextRuns: readonly number[];
+}
+
+const RUN_COUNT = 5;
+
+async function planProjects(
+  projects: readonly ProjectConfig[],
+  now: number,
+): Promise<readonly PlannedProject[]> {
+  const { parseSchedule } = await import('../../schedule/calendar.ts');
+  // Thousands of projects may share a schedule.
+  const plans = new Map<string, Omit<PlannedProject, 'project'>>();
+  return projects.map((project) => {
+    const shared = `${project.schedule}\n${project.timezone}`;
+    let plan = plans.get(shared);
+    if (plan === undefined) {
+      const schedule = parseSchedule(project.schedule, project.timezone);
+      const nextRuns: number[] = [];
+      while (nextRuns.length < RUN_COUNT) {
+        nextRuns.push(schedule.nextAfter(nextRuns.at(-1) ?? now));
+      }
+      plan = { schedule, nextRuns };
+      plans.set(shared, plan);
+    }
+    return { project, ...plan };
+  });
+}
+
+/** Address of the service in config/evalwatch.yaml and the other examples. */
+const EXAMPLE = 'https://evaluation.example.com';
+
+/**
+ * Warns of the address of the examples, and of a base address that ends in the version of the API: evalwatch adds `/v2`
+ * itself (docs/specification.md#requests), and the service answers 404 to `/v2/v2`.
+ * @param baseUrl without a slash at its end
+ */
+function addressWarnings(baseUrl: string): readonly string[] {
+  if (baseUrl === EXAMPLE) {
+    return [
+      `service.base_url is ${EXAMPLE}, so this configuration is an example: name your own with --config or EVALWATCH_CONFIG, or set the address of your service`,
+    ];
+  }
+  if (!baseUrl.endsWith('/v2')) return [];
+  return [
+    `service.base_url ends in /v2, and evalwatch adds /v2 to every path: it will request ${baseUrl}/v2/projects/…; ` +
+      'remove /v2, unless the service really has it twice',
+  ];
+}
+
+/** Maximum number of projects that a warning names. */
+const MAX_NAMED = 3;
+
+/**
+ * Warns of limits that are shorter than the longest interval of the schedule: a prompt that one poll finds waiting seems
+ * stuck before the next poll. One warning for each status.
+ */
+function limitWarnings(planned: readonly PlannedProject[], now: number): readonly string[] {
+  const intervals = new Map<PlannedProject['schedule'], number>();
+  const intervalOf = ({ schedule }: PlannedProject): number => {
+    const intervalMs = intervals.get(schedule) ?? schedule.maxIntervalSeconds(now) * 1000;
+    intervals.set(schedule, intervalMs);
+    return intervalMs;
+  };
+  return UNFINISHED_STATUSES.flatMap((status) => {
+    const tooShort = planned.flatMap((each) => {
+      const configured = each.project.expect.limits[status];
+      const limitMs = configured === 'auto' ? DEFAULT_LIMIT_MS[status] : configured;
+      if (limitMs === 'off' || limitMs >= intervalOf(each)) return [];
+      const interval = formatDuration(intervalOf(each));
+      return [`${quoteId(each.project.id)} (${formatDuration(limitMs)}, polled every ${interval})`];
+    });
+    if (tooShort.length === 0) return [];
+    const more = tooShort.length - MAX_NAMED;
+    const names = tooShort.slice(0, MAX_NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
+    return [
+      `the limit for ${status} is shorter than the time between two polls: ${names}; ` +
+        `prompts will seem stuck: set expect.max_${status.toLowerCase()} of the project to more, or to off`,
+    ];
+  });
+}
+
+/** What `check` finds about a secret. */
+interface SecretFinding {
+  /** Contains no part of the secret. */
+  readonly message: string;
+  /** False if the daemon may find the secret usable, also in an environment other than that of `check`. */
+  readonly isError: boolean;
+}
+
+/** Whether a source is a variable without a value. The environment of the daemon may set it. */
+function isUnset(source: SecretSource): boolean {
+  return 'env' in source && source.value === undefined;
+}
+
+/** Returns what is wrong with the address of the database. */
+async function storeFindings(store: Config['store']): Promise<readonly SecretFinding[]> {
+  if (isSqlite(store)) return [];
+  const [{ readPostgresUrl }, { readUrl }] = await Promise.all([
+    import('../../config/postgres-url.ts'),
+    import('../../store/postgres/url.ts'),
+  ]);
+  const source = store.postgresUrl;
+  return await findingsOf(source, async () => readUrl(await readPostgresUrl(source)));
+}
+
+/** Returns what is wrong with the address of the heartbeat. */
+async function heartbeatFindings(
+  source: HeartbeatUrl | undefined,
+): Promise<readonly SecretFinding[]> {
+  if (source === undefined || 'url' in source) return [];
+  const { readHeartbeatUrl } = await import('../../config/heartbeat-url.ts');
+  return await findingsOf(source, () => readHeartbeatUrl(source));
+}
+
+async function findingsOf(
+  source: SecretSource,
+  read: () => Promise<unknown>,
+): Promise<readonly SecretFinding[]> {
+  try {
+    await read();
+    return [];
+  } catch (error) {
+    if (!(error instanceof ConfigError || error instanceof StoreError)) throw error;
+    return [{ message: error.message, isError: !isUnset(source) }];
+  }
+}
+
+/** Keys with fewer characters are accepted, but `check` warns (docs/specification.md#rows). */
+const MIN_RECOMMENDED_LENGTH = 16;
+
+/** What people copy together with a key. All of it would be sent as the key. */
+const QUOTES = /^(["'`]).*\1$/;
+const HEADER = /^(Bearer(?= )|X-API-Key(?= ?:)|Authorization(?= ?:))/i;
+
+/** Returns a finding for each API key that is missing, unusable, short or probably not only the key, with its project. */
+async function keyFindings(projects: readonly ProjectConfig[]): Promise<readonly SecretFinding[]> {
+  const bySource = Map.groupBy(projects, ({ key }) => JSON.stringify(key));
+  const findings = await Promise.all(
+    [...bySource.values()].map(async ([project, ...others]) => {
+      if (project === undefined) return undefined;
+      const found = await findFault(project.key);
+      if (found === undefined) return undefined;
+      const whose = `project ${quoteId(project.id)}${andMore(others.length)}`;
+      return { ...found, message: `${whose}: ${found.message}` };
+    }),
+  );
+  return findings.filter((finding) => finding !== undefined);
+}
+
+async function findFault(source: SecretSource): Promise<SecretFinding | undefined> {
+  if ('env' in source && isUnset(source)) {
+    return { message: describeUnsetVariable(source.env, 'api_key_env'), isError: false };
+  }
+  const { readKey } = await import('../../evaluation-api/api-key.ts');
+  try {
+    const message = doubtAbout(await readKey(source, systemClock));
+    return message === undefined ? undefined : { message, isError: false };
+  } catch (error) {
+    if (error instanceof ApiError) return { message: error.message, isError: true };
+    throw error;
+  }
+}
+
+/** Returns why a usable key is probably not the right one; undefined if nothing is to be said. */
+function doubtAbout(key: string): string | undefined {
+  if (QUOTES.test(key)) {
+    return 'the API key has quotes around it, which are sent too: remove them if they are no part of it';
+  }
+  const header = HEADER.exec(key)?.[0];
+  if (header !== undefined) {
+    return `the API key begins with ${header}, which is sent too: remove it if it is no part of the key`;
+  }
+  return key.length < MIN_RECOMMENDED_LENGTH
+    ? `the API key has fewer than ${MIN_RECOMMENDED_LENGTH} characters`
+    : undefined;
+}
+
+function andMore(count: number): string {
+  return count === 0 ? '' : ` and ${count} more`;
+}
+
+const formats = new Map<string, Intl.DateTimeFormat>();
+
+/** Formats a time in a time zone, with its offset from UTC: `2026-03-29T09:00:00+02:00`. */
+function formatZonedTime(ms: number, timezone: string): string {
+  // To create a format takes fifty times as long as to use it.
+  const format =
+    formats.get(timezone) ??
+    new Intl.DateTimeFormat('sv-SE', {
+      timeZone: timezone,
+      timeZoneName: 'longOffset',
+      year: 'numeric',
+      month: '2-digit',
+      day: '2-digit',
+      hour: '2-digit',
+      minute: '2-digit',
+      second: '2-digit',
+    });
+  formats.set(timezone, format);
+  // Swedish dates are those of ISO 8601, apart from the sign for minus.
+  const [date, time, offset = ''] = format.format(ms).split(' ');
+  return `${date}T${time}${offset.replace('GMT', '').replace('\u2212', '-')}`;
 }

@@ -5,20 +5,17 @@ import type { Daemon } from '../../app/daemon.ts';
 import { commandName } from '../../config/environment.ts';
 import { visible } from '../../domain/visible.ts';
 import type { MonitorEvent } from '../../monitor/events.ts';
-import type { Action, Context, Register } from '../command.ts';
-import { loadConfiguration } from '../configuration.ts';
-import { startUnlessStopped } from '../start-unless-stopped.ts';
+import type { Context, Define } from '../command.ts';
+import { loadConfiguration } from '../query.ts';
+import { startUnlessStopped } from './run.ts';
 
 const PORT = 10570;
 
-export const registerDemo: Register = (program, withContext) => {
-  program
-    .command('demo')
-    .description('Run a demonstration: a simulated service and a daemon that watches it')
-    .action(withContext(demo));
+export const defineDemo: Define = (command, run) => {
+  command.action(run(demo));
 };
 
-const demo: Action<Record<string, never>> = async (_options, context) => {
+async function demo(context: Context): Promise<number> {
   const stop = Promise.withResolvers<void>();
   context.signals.onSignal = () => stop.resolve();
   await using opened = new AsyncDisposableStack();
@@ -28,7 +25,7 @@ const demo: Action<Record<string, never>> = async (_options, context) => {
   }, stop.promise);
   if (started) await stop.promise;
   return 0;
-};
+}
 
 async function start(
   context: Context,
@@ -52,15 +49,15 @@ async function start(
   await writeFile(file, configuration(simulator.url, world.projects));
   const daemon = await startDaemonOnFreePort(file, context, signal);
   opened.defer(() => daemon.stop());
-  await context.stdout.writeLines([
-    'A simulated Evaluation Service, and evalwatch, which polls it every 2 seconds. Ctrl-C stops both.',
-    '',
-    `  overview  ${daemon.url}/`,
-    `  metrics   ${daemon.url}/metrics`,
-    `  service   ${simulator.url}  (API key ${DEFAULT_KEY})`,
-    `  query     ${commandName(context.env)} failures --config ${file}`,
-    '',
-  ]);
+  await context.stdout
+    .write(`A simulated Evaluation Service, and evalwatch, which polls it every 2 seconds. Ctrl-C stops both.
+
+  overview  ${daemon.url}/
+  metrics   ${daemon.url}/metrics
+  service   ${simulator.url}  (API key ${DEFAULT_KEY})
+  query     ${commandName(context.env)} failures --config ${file}
+
+`);
 }
 
 function configuration(baseUrl: string, projects: readonly string[]): string {

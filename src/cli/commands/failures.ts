@@ -1,50 +1,44 @@
 import type { FailureRow } from '../../monitor/ports/store.ts';
 import { failureFields, isoTime } from '../../rows/fields.ts';
-import type { Register } from '../command.ts';
-import { addQueryOptions, causeOption, csvOption } from '../options.ts';
-import { createCsv, CSV_HELP } from '../output/csv.ts';
-import { queryAction, type View } from '../query.ts';
-import { formatTime } from '../output/text.ts';
+import type { Define } from '../command.ts';
+import { addQueryOptions, causeOption, csvOption, type QueryOptions } from '../options.ts';
+import { formatTime } from '../output.ts';
+import { type Format, printNewest } from '../query.ts';
+import { CSV_HELP } from '../table.ts';
 
-const view: View<FailureRow> = {
+const FORMAT: Format<FailureRow> = {
   noun: 'failures',
-  open:
-    ({ reader }) =>
-    (query) =>
-      reader.failures(query),
   columns: [
     { name: 'transition_id', cell: (row) => String(row.transitionId) },
     { name: 'time', cell: (row) => formatTime(row.at) },
-    { name: 'project', cell: (row) => row.project, isTruncatable: true },
-    { name: 'prompt_id', cell: (row) => row.promptId, isTruncatable: true },
-    { name: 'prompt_name', cell: (row) => row.promptName, isTruncatable: true, isOptional: true },
+    { name: 'project', cell: (row) => row.project },
+    { name: 'prompt_id', cell: (row) => row.promptId },
+    { name: 'prompt_name', cell: (row) => row.promptName, isOptional: true },
     { name: 'settled', cell: (row) => (row.settlement === undefined ? 'no' : 'yes') },
     { name: 'reason', cell: (row) => row.settlement?.reason },
     {
       name: 'error_id',
       cell: (row) => row.settlement?.errorInfo?.error_id ?? undefined,
-      isTruncatable: true,
     },
     {
       name: 'error_msg',
       cell: (row) => row.settlement?.errorInfo?.error_msg ?? undefined,
-      isTruncatable: true,
     },
   ],
   toJson: failureFields,
-  csv: createCsv([
-    { name: 'transition_id', cell: (row) => row.transitionId },
-    { name: 'time', cell: (row) => isoTime(row.at) },
-    { name: 'project', cell: (row) => row.project },
-    { name: 'prompt_id', cell: (row) => row.promptId },
-    { name: 'prompt_name', cell: (row) => row.promptName },
-    { name: 'settled', cell: (row) => String(row.settlement !== undefined) },
-    { name: 'reason', cell: (row) => row.settlement?.reason },
-    { name: 'error_id', cell: (row) => row.settlement?.errorInfo?.error_id ?? undefined },
-    { name: 'error_msg', cell: (row) => row.settlement?.errorInfo?.error_msg ?? undefined },
-    { name: 'error_msg_truncated', cell: (row) => String(failureFields(row).error_msg_truncated) },
-    { name: 'cause', cell: (row) => row.cause },
-  ]),
+  csv: [
+    ['transition_id', (row) => row.transitionId],
+    ['time', (row) => isoTime(row.at)],
+    ['project', (row) => row.project],
+    ['prompt_id', (row) => row.promptId],
+    ['prompt_name', (row) => row.promptName],
+    ['settled', (row) => String(row.settlement !== undefined)],
+    ['reason', (row) => row.settlement?.reason],
+    ['error_id', (row) => row.settlement?.errorInfo?.error_id ?? undefined],
+    ['error_msg', (row) => row.settlement?.errorInfo?.error_msg ?? undefined],
+    ['error_msg_truncated', (row) => String(failureFields(row).error_msg_truncated)],
+    ['cause', (row) => row.cause],
+  ],
 };
 
 const HELP = `
@@ -53,17 +47,16 @@ ${CSV_HELP}
 Examples:
   evalwatch failures --since 24h
   evalwatch failures --project checkout-bot --limit 5 --json
-  evalwatch failures --since 7d --format csv > failures.csv
+  evalwatch failures --since 7d --limit 10000 --format csv > failures.csv
   evalwatch failures --cause 1842023dd3c6ad55`;
 
-export const registerFailures: Register = (program, withContext) => {
-  addQueryOptions(
-    program
-      .command('failures')
-      .description('Print each failure of a prompt with its error_info, newest first')
-      .addOption(causeOption())
-      .addOption(csvOption()),
-  )
+export const defineFailures: Define = (command, run) => {
+  command.addOption(causeOption()).addOption(csvOption());
+  addQueryOptions(command, 'at most this many rows, the newest (default: 100)')
     .addHelpText('after', HELP)
-    .action(withContext(queryAction(view)));
+    .action(
+      run((context, options: QueryOptions) =>
+        printNewest((reader, query) => reader.failures(query), FORMAT, options, context),
+      ),
+    );
 };

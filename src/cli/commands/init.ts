@@ -2,9 +2,8 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { commandName, configFile } from '../../config/environment.ts';
 import { visible } from '../../domain/visible.ts';
-import type { Action, Register } from '../command.ts';
-import { quoteWord } from '../output/text.ts';
-import { UsageError } from '../outcome.ts';
+import { type Context, type Define, UsageError } from '../command.ts';
+import { quoteWord } from '../output.ts';
 
 const EXAMPLE = new URL('../../../config/evalwatch.yaml', import.meta.url);
 
@@ -15,16 +14,14 @@ Examples:
   evalwatch init
   evalwatch init /etc/evalwatch/evalwatch.yaml`;
 
-export const registerInit: Register = (program, withContext) => {
-  program
-    .command('init')
-    .description('Write a configuration file with every option, its default and a comment')
+export const defineInit: Define = (command, run) => {
+  command
     .argument('[file]', 'file to write (default: $EVALWATCH_CONFIG, else config/evalwatch.yaml)')
     .addHelpText('after', HELP)
-    .action((file: string | undefined) => withContext(init)(file));
+    .action(run(init));
 };
 
-const init: Action<string | undefined> = async (given, { stdout, env }) => {
+async function init({ stdout, env }: Context, given: string | undefined): Promise<number> {
   const file = configFile(given, env);
   // The schema for editors is not beside the new file.
   const text = (await readFile(EXAMPLE, 'utf8')).replace(/^# yaml-language-server.*\n#\n/, '');
@@ -37,13 +34,13 @@ const init: Action<string | undefined> = async (given, { stdout, env }) => {
     throw new UsageError(`${file} already exists: name a file that does not`);
   });
   const named = given === undefined ? '' : ` --config ${quoteWord(given)}`;
-  await stdout.writeLines([
-    `${visible(file)} is written.`,
-    'Set service.base_url, the API key and your projects in it. Then try it:',
-    `  ${visible(`${commandName(env)} check --connect${named}`)}`,
-  ]);
+  await stdout.write(
+    `${visible(file)} is written.\n` +
+      'Set service.base_url, the API key and your projects in it. Then try it:\n' +
+      `  ${visible(`${commandName(env)} check --connect${named}`)}\n`,
+  );
   return 0;
-};
+}
 
 function isExisting(error: unknown): boolean {
   return error instanceof Error && 'code' in error && error.code === 'EEXIST';

@@ -1,11 +1,10 @@
 import { systemClock } from '../../app/clock.ts';
 import { resolveFromUser } from '../../config/environment.ts';
 import { isSqlite } from '../../store/open.ts';
-import type { Action, Register } from '../command.ts';
-import { loadConfiguration } from '../configuration.ts';
-import { UsageError } from '../outcome.ts';
+import { type Context, type Define, UsageError } from '../command.ts';
 import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
-import { jsonLines, tableLines, type Column } from '../output/table.ts';
+import { loadConfiguration } from '../query.ts';
+import { type Column, createTable, toJsonDocument } from '../table.ts';
 
 interface MigrateOptions extends ConfigOption, JsonOption {
   readonly from: string;
@@ -18,18 +17,16 @@ while a daemon holds the file, or if the database contains anything else.
 Examples:
   evalwatch migrate-store --from data/evalwatch.db --config config/scale.yaml`;
 
-export const registerMigrateStore: Register = (program, withContext) => {
-  program
-    .command('migrate-store')
-    .description('Copy a SQLite store into the empty PostgreSQL database of the configuration')
+export const defineMigrateStore: Define = (command, run) => {
+  command
     .requiredOption('--from <file>', 'SQLite store to copy; no daemon may hold it')
     .addOption(configOption())
     .addOption(jsonOption())
     .addHelpText('after', HELP)
-    .action(withContext(migrateStore));
+    .action(run(migrateStore));
 };
 
-const migrateStore: Action<MigrateOptions> = async (options, context) => {
+async function migrateStore(context: Context, options: MigrateOptions): Promise<number> {
   const { stdout, progress, warn } = context;
   const { file, store } = await loadConfiguration(options.config, context, 'without keys');
   if (isSqlite(store)) {
@@ -55,15 +52,13 @@ const migrateStore: Action<MigrateOptions> = async (options, context) => {
     if (isRepeated)
       warn('this store has already been copied into this database: nothing was changed');
     const lines = Object.entries(rows).map(([what, moved]): Line => ({ what, moved }));
-    await stdout.writeLines(
-      options.json ? jsonLines(lines, (line) => line) : tableLines(lines, COLUMNS, stdout),
-    );
+    await stdout.write(options.json ? toJsonDocument(lines) : createTable(COLUMNS, stdout)(lines));
     return 0;
   } finally {
     progress('');
     source.close();
   }
-};
+}
 
 interface Line {
   readonly what: string;

@@ -1,16 +1,14 @@
+import type { Engine } from '../../app/engine.ts';
 import type { Config } from '../../config/config.ts';
 import { localAddresses } from '../../config/listen-address.ts';
 import { quoteId } from '../../config/redaction.ts';
-import type { Engine } from '../../app/engine.ts';
-import { StoreError, unlessStoreFails, type PollFailureReason } from '../../monitor/errors.ts';
+import { StoreError } from '../../monitor/errors.ts';
 import { pollResult, pollResultFields, type PollResult } from '../../rows/fields.ts';
 import { isSqlite } from '../../store/open.ts';
-import type { Action, Context, Register } from '../command.ts';
-import { loadConfiguration } from '../configuration.ts';
-import { UsageError } from '../outcome.ts';
+import { type Context, type Define, UsageError } from '../command.ts';
 import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
-import { assertKnownProject } from '../query.ts';
-import { jsonLines, tableLines, type Column } from '../output/table.ts';
+import { assertKnownProject, loadConfiguration } from '../query.ts';
+import { type Column, createTable, toJsonDocument } from '../table.ts';
 
 interface PollOptions extends ConfigOption, JsonOption {
   readonly project?: string;
@@ -18,49 +16,32 @@ interface PollOptions extends ConfigOption, JsonOption {
 
 const HELP = `
 Log lines go to stderr. Exits 1 if a poll fails, or if a daemon holds the store; the error then says how to have the
-daemon poll.
+daemon poll. With PostgreSQL a daemon polls; the error says how to ask it.
 
 Examples:
   evalwatch poll --project checkout-bot
   evalwatch poll --json`;
 
-export const registerPoll: Register = (program, withContext) => {
-  program
-    .command('poll')
-    .description('Poll each project once, or only one of them, and log failed prompts')
+export const definePoll: Define = (command, run) => {
+  command
     .addOption(configOption())
     .option('--project <id>', 'poll only this project')
     .addOption(jsonOption())
     .addHelpText('after', HELP)
-    .action(withContext(poll));
-};
-
-/** Why a project has no finished poll. Occurs only where several processes share the store. */
-type NotPolledReason = 'not_owned' | 'outdated';
-
-interface NotPolled {
-  readonly project: string;
-  readonly reason: NotPolledReason;
-  /** Worker that owns the project now; undefined if no worker does, or if the store does not answer. */
-  readonly owner: string | undefined;
-}
-
-type Polled = PollResult<PollFailureReason | NotPolledReason> & { readonly notPolled?: NotPolled };
-
-const poll: Action<PollOptions> = async (options, context) => {
-  const config = await loadConfiguration(options.config, context, 'with keys');
-  const polled = await pollOnce(config, options, context);
-  for (const { notPolled } of polled)
-    if (notPolled) context.warn(`error: ${describeNotPolled(notPolled)}`);
-  return polled.some(({ reason }) => reason !== undefined) ? 1 : 0;
+    .action(run(poll));
 };
 
 /** Polls, reports failures and prints the results. @throws {StoreError} also when a daemon holds the store */
-async function pollOnce(
-  config: Config,
-  { project: only, json }: PollOptions,
-  context: Context,
-): Promise<readonly Polled[]> {
+async function poll(context: Context, options: PollOptions): Promise<number> {
+  const { clock, progress, stdout } = context;
+  const { project: only, json } = options;
+  const config = await loadConfiguration(options.config, context, 'with keys');
+  if (!isSqlite(config.store)) {
+    const how = describePollRequest(config, only);
+    throw new UsageError(
+      `poll needs a SQLite store, but the configuration names PostgreSQL: let a daemon poll: ${how}`,
+    );
+  }
   const [{ openEngine }, { createLogger }, { fileDescriptor }] = await Promise.all([
     import('../../app/engine.ts'),
     import('../../log/logger.ts'),
@@ -71,65 +52,52 @@ async function pollOnce(
     destination: fileDescriptor(2),
     onFatalError: () => process.exit(1),
   });
-  const progress = context.progress;
-  const { clock } = context;
-  const engine = await whileFree(config, only, () =>
-    openEngine({ config, logger, clock, takesAll: true }),
-  );
+  const engine = await openEngine({ config, logger, clock }).catch((error: unknown) => {
+    if (!(error instanceof StoreError) || error.reason !== 'busy') throw error;
+    const how = describePollRequest(config, only);
+    const message = `${error.message}: if that is a daemon, let it poll: ${how}`;
+    throw new StoreError('busy', message, error);
+  });
   try {
-    const projects = config.projects.filter(({ id }) => only === undefined || id === only);
-    if (only !== undefined && projects.length === 0) {
+    const ids = config.projects
+      .map(({ id }) => id)
+      .filter((id) => only === undefined || id === only);
+    if (only !== undefined && ids.length === 0) {
       assertKnownProject(only, config.projects, await engine.store.projects());
       throw new UsageError(`project ${quoteId(only)} is no longer in the configuration`);
     }
-    const ids = projects.map(({ id }) => id);
-    // Refuse before changing anything that a polling daemon depends on.
-    await assertNotOwned(engine, config, ids);
     await engine.configure(config);
-    await claim(engine, config, ids);
     let done = 0;
-    const polled = await Promise.all(
-      ids.map(async (id) => {
-        const run = { dueAt: clock.now(), nextAt: undefined };
-        const finished = await engine.poll(id, run);
-        done += 1;
-        progress(`polled ${done} of ${ids.length}`);
-        return finished === undefined ? await toNotPolled(engine, id) : pollResult(finished);
-      }),
+    const results = await Promise.all(
+      ids.map((id) =>
+        pollOne(engine, id, clock.now()).finally(() => {
+          done += 1;
+          progress(`polled ${done} of ${ids.length}`);
+        }),
+      ),
     );
     try {
       await engine.reporter.drain(ids);
     } finally {
       // Print also if the store fails in between: the polls have ended.
       progress('');
-      await printResults(polled, json, context);
+      await stdout.write(
+        json
+          ? toJsonDocument(results.map(pollResultFields))
+          : createTable(COLUMNS, stdout)(results),
+      );
     }
-    return polled;
+    return results.some(({ reason }) => reason !== undefined) ? 1 : 0;
   } finally {
     progress('');
-    await engine.sharing?.worker.stop();
     await engine.close();
   }
 }
 
-/** Opens the store. @throws {StoreError} that says how to poll, if a daemon holds the SQLite file */
-async function whileFree(
-  config: Config,
-  project: string | undefined,
-  open: () => Promise<Engine>,
-): Promise<Engine> {
-  try {
-    return await open();
-  } catch (error) {
-    const isHeld = error instanceof StoreError && error.reason === 'busy';
-    if (!isHeld || !isSqlite(config.store)) throw error;
-    const how = describePollRequest(config, project);
-    throw new StoreError(
-      'busy',
-      `${error.message}: if that is a daemon, let it poll: ${how}`,
-      error,
-    );
-  }
+async function pollOne(engine: Engine, id: string, dueAt: number): Promise<PollResult> {
+  const finished = await engine.poll(id, { dueAt, nextAt: undefined });
+  if (finished === undefined) throw new TypeError('nobody else polls a SQLite store');
+  return pollResult(finished);
 }
 
 /**
@@ -147,60 +115,8 @@ function describePollRequest({ web }: Config, project: string | undefined): stri
   return `${enable}run on its machine: curl -X POST 'http://${authority}/-/poll${query}'${login}`;
 }
 
-async function printResults(
-  polled: readonly Polled[],
-  json: true | undefined,
-  { stdout }: Context,
-): Promise<void> {
-  const lines = json ? jsonLines(polled, pollResultFields) : tableLines(polled, COLUMNS, stdout);
-  await stdout.writeLines(lines);
-}
-
-/** Returns the result of a project whose poll resolved without an outcome. */
-async function toNotPolled(engine: Engine, project: string): Promise<Polled> {
-  const reason: NotPolledReason = engine.mayPoll(project) ? 'outdated' : 'not_owned';
-  const owner =
-    reason === 'outdated' ? undefined : await unlessStoreFails(() => engine.ownerOf(project));
-  const notPolled = { project, reason, owner };
-  return { project, reason, prompts: undefined, transitions: 0, durationMs: undefined, notPolled };
-}
-
-function describeNotPolled({ project, reason, owner }: NotPolled): string {
-  const what = `project ${quoteId(project)} was not polled`;
-  if (reason === 'outdated') {
-    return `${what}: other processes committed it first each time; run the command again`;
-  }
-  return owner === undefined
-    ? `${what}: this process lost it, because its lease ran out, the database did not answer or another process claimed it; run the command again`
-    : `${what}: worker ${owner} took it over and polls it now`;
-}
-
-/** Claims the projects, where daemons share the store. @throws {StoreError} if a daemon owns one of them */
-async function claim(engine: Engine, config: Config, projects: readonly string[]): Promise<void> {
-  const worker = engine.sharing?.worker;
-  if (worker === undefined) return;
-  worker.configure(projects);
-  await worker.start();
-  const others = projects.filter((project) => !worker.mayPoll(project));
-  await assertNotOwned(engine, config, others);
-}
-
-async function assertNotOwned(
-  engine: Engine,
-  config: Config,
-  projects: readonly string[],
-): Promise<void> {
-  for (const project of projects) {
-    const owner = await engine.ownerOf(project);
-    if (owner === undefined) continue;
-    const what = `project ${quoteId(project)} is polled by daemon ${owner}`;
-    const how = describePollRequest(config, project);
-    throw new StoreError('busy', `${what}: stop that daemon first, or let it poll: ${how}`);
-  }
-}
-
-const COLUMNS: readonly Column<Polled>[] = [
-  { name: 'project', cell: ({ project }) => project, isTruncatable: true },
+const COLUMNS: readonly Column<PollResult>[] = [
+  { name: 'project', cell: ({ project }) => project },
   {
     name: 'ok',
     cell: ({ reason }) => (reason === undefined ? 'yes' : 'no'),

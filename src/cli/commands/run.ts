@@ -1,9 +1,8 @@
 import { readVariable } from '../../config/environment.ts';
 import type { Daemon } from '../../app/daemon.ts';
-import type { Action, Context, Register } from '../command.ts';
-import { loadConfiguration } from '../configuration.ts';
+import type { Context, Define } from '../command.ts';
 import { type ConfigOption, configOption } from '../options.ts';
-import { startUnlessStopped } from '../start-unless-stopped.ts';
+import { loadConfiguration } from '../query.ts';
 
 const HELP = `
 SIGTERM or SIGINT stops the daemon, SIGHUP reloads the configuration. It writes log lines (JSON) to stdout, and
@@ -13,21 +12,19 @@ Examples:
   evalwatch run --config /etc/evalwatch/evalwatch.yaml
   evalwatch run --config /etc/evalwatch/evalwatch.yaml --watch-config`;
 
-export const registerRun: Register = (program, withContext) => {
-  program
-    .command('run')
-    .description('Run the daemon: poll the configured projects until a signal stops it')
-    .addOption(configOption())
-    .option('--watch-config', 'reload the configuration when its file changes')
-    .addHelpText('after', HELP)
-    .action(withContext(run));
-};
-
 interface RunOptions extends ConfigOption {
   readonly watchConfig?: true;
 }
 
-const run: Action<RunOptions> = async (options, context) => {
+export const defineRun: Define = (command, run) => {
+  command
+    .addOption(configOption())
+    .option('--watch-config', 'reload the configuration when its file changes')
+    .addHelpText('after', HELP)
+    .action(run(runDaemon));
+};
+
+async function runDaemon(context: Context, options: RunOptions): Promise<number> {
   const stop = Promise.withResolvers<void>();
   let reload: (() => Promise<unknown>) | undefined;
   context.signals.onSignal = (signal) => {
@@ -43,7 +40,7 @@ const run: Action<RunOptions> = async (options, context) => {
   await stop.promise;
   await daemon.stop();
   return 0;
-};
+}
 
 async function start(options: RunOptions, context: Context, signal: AbortSignal): Promise<Daemon> {
   const loadConfig = () => loadConfiguration(options.config, context, 'with keys');
@@ -87,4 +84,37 @@ async function start(options: RunOptions, context: Context, signal: AbortSignal)
       await daemon.stop();
     },
   };
+}
+
+/** Time that an aborted start has to release what it has opened. */
+const RELEASE_MS = 2000;
+
+/**
+ * Resolves to the result of `start`, or to undefined if `stop` resolves first. Then the signal of `start` is aborted, and
+ * the process exits with 0 if `start` has not ended within 2 s.
+ * @throws what `start` throws, except the reason of its signal
+ */
+export async function startUnlessStopped<Result>(
+  start: (signal: AbortSignal) => Promise<Result>,
+  stop: Promise<void>,
+): Promise<Result | undefined> {
+  const aborted = new AbortController();
+  const { signal } = aborted;
+  let isStarting = true;
+  let timer: NodeJS.Timeout | undefined;
+  const abort = (): void => {
+    if (!isStarting) return;
+    timer = setTimeout(() => process.exit(0), RELEASE_MS);
+    aborted.abort(new Error('stopped during the start'));
+  };
+  void stop.then(abort);
+  try {
+    return await start(signal);
+  } catch (error) {
+    if (signal.aborted && error === signal.reason) return undefined;
+    throw error;
+  } finally {
+    isStarting = false;
+    clearTimeout(timer);
+  }
 }

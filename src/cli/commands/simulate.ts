@@ -3,8 +3,9 @@ import { DEFAULT_KEY } from '../../simulator/world/key-ring.ts';
 import type { FaultRule } from '../../simulator/faults/fault-plan.ts';
 import { faultSyntax, parseFaults } from '../../simulator/faults/fault-text.ts';
 import { DEFAULT_PROJECTS } from '../../simulator/world/sample-texts.ts';
-import { DEFAULT_PROMPTS_PER_PROJECT } from '../../simulator/world/world.ts';
-import type { Action, Register } from '../command.ts';
+import { DEFAULT_PROMPTS_PER_PROJECT, World } from '../../simulator/world/world.ts';
+import { startSimulator } from '../../simulator/server.ts';
+import type { Context, Define } from '../command.ts';
 import { interval, portNumber, positiveInteger } from '../options.ts';
 
 interface SimulateOptions {
@@ -17,10 +18,8 @@ interface SimulateOptions {
   readonly faults: readonly FaultRule[];
 }
 
-export const registerSimulate: Register = (program, withContext) => {
-  program
-    .command('simulate')
-    .description('Run a simulated Evaluation Service whose prompts change by themselves')
+export const defineSimulate: Define = (command, run) => {
+  command
     .option('--port <n>', 'port on 127.0.0.1; 0 is any free port', portNumber, 10580)
     .option(
       '--seed <n>',
@@ -59,16 +58,12 @@ Examples:
   evalwatch simulate
   evalwatch simulate --projects checkout-bot --prompts 200 --tick 200ms --faults status=503/2:0.1,drip=100:0.05`,
     )
-    .action(withContext(simulate));
+    .action(run(simulate));
 };
 
-const simulate: Action<SimulateOptions> = async (options, context) => {
+async function simulate(context: Context, options: SimulateOptions): Promise<number> {
   const stop = Promise.withResolvers<void>();
   context.signals.onSignal = () => stop.resolve();
-  const [{ startSimulator }, { World }] = await Promise.all([
-    import('../../simulator/server.ts'),
-    import('../../simulator/world/world.ts'),
-  ]);
   const { port, seed, tick, projects, prompts } = options;
   const world = new World({
     now: () => context.clock.now(),
@@ -89,17 +84,15 @@ const simulate: Action<SimulateOptions> = async (options, context) => {
     throw error;
   });
   try {
-    await context.stdout.writeLines([
-      `base_url  ${simulator.url}`,
-      `API key   ${DEFAULT_KEY}`,
-      `projects  ${projects.join(', ')}`,
-    ]);
+    await context.stdout.write(
+      `base_url  ${simulator.url}\nAPI key   ${DEFAULT_KEY}\nprojects  ${projects.join(', ')}\n`,
+    );
     await stop.promise;
   } finally {
     await simulator.close();
   }
   return 0;
-};
+}
 
 function parseProjectIds(text: string): readonly string[] {
   const ids = text.split(',').map((id) => id.trim());

@@ -1,14 +1,18 @@
+import type { ProjectConfig } from '../../config/config.ts';
 import { isStuck, type StateExpectation } from '../../domain/expectation.ts';
-import { expectationIn, type StateExpectations } from '../../monitor/ports/expectations.ts';
+import { isUnfinished } from '../../domain/status.ts';
+import {
+  type ExpectationsOf,
+  expectationIn,
+  type StateExpectations,
+} from '../../monitor/ports/expectations.ts';
 import type { StatusRow } from '../../monitor/ports/store.ts';
 import { promptFields } from '../../rows/fields.ts';
-import type { Action, Register } from '../command.ts';
-import { createExpectationsReader } from '../expectations.ts';
-import { addQueryOptions, interval, statusOption, type QueryOptions } from '../options.ts';
-import { queryAction, type View } from '../query.ts';
-import { statusColor } from '../output/status-color.ts';
-import { formatDuration, formatTime } from '../output/text.ts';
-import { watch } from '../watch.ts';
+import type { Context, Define } from '../command.ts';
+import { addQueryOptions, type QueryOptions, statusOption } from '../options.ts';
+import { formatDuration, formatTime } from '../output.ts';
+import { type Format, printRows, type Source, toQuery, withReader } from '../query.ts';
+import { statusColor } from '../table.ts';
 
 interface PromptRow extends StatusRow {
   /** Time in the status so far, ms. */
@@ -18,24 +22,11 @@ interface PromptRow extends StatusRow {
   readonly expectation: StateExpectation | undefined;
 }
 
-const view: View<PromptRow> = {
+const FORMAT: Format<PromptRow> = {
   noun: 'prompts',
-  open: ({ reader, projects, clock }) => {
-    const readExpectations = createExpectationsReader(reader, projects, clock);
-    return async (query) => {
-      const rows = await reader.statuses(query);
-      const expectationsOf = await readExpectations(rows);
-      const now = clock.now();
-      return rows.map((row): PromptRow => {
-        const expectations = expectationsOf(row.project);
-        const expectation = expectationIn(row.status, expectations);
-        return { ...row, heldMs: Math.max(0, now - row.since), expectations, expectation };
-      });
-    };
-  },
   columns: [
-    { name: 'project', cell: (row) => row.project, isTruncatable: true },
-    { name: 'prompt_id', cell: (row) => row.promptId, isTruncatable: true },
+    { name: 'project', cell: (row) => row.project },
+    { name: 'prompt_id', cell: (row) => row.promptId },
     { name: 'status', cell: (row) => row.status, color: (row) => statusColor(row.status) },
     { name: 'since', cell: (row) => formatTime(row.since), isOptional: true },
     {
@@ -46,7 +37,7 @@ const view: View<PromptRow> = {
     { name: 'usual', cell: ({ expectation }) => inTwoUnits(expectation?.typicalMs) },
     { name: 'limit', cell: ({ expectation }) => limitOf(expectation) },
     { name: 'missing', cell: (row) => String(row.missing) },
-    { name: 'prompt_name', cell: (row) => row.promptName, isTruncatable: true },
+    { name: 'prompt_name', cell: (row) => row.promptName },
   ],
   toJson: (row) => promptFields(row, row.expectations),
 };
@@ -59,11 +50,6 @@ function inTwoUnits(ms: number | undefined): string | undefined {
   return ms === undefined ? undefined : formatDuration(ms - (ms % 1000), 2);
 }
 
-interface StatusOptions extends QueryOptions {
-  /** Refresh interval, ms; true for the default. */
-  readonly watch?: number | true;
-}
-
 const HELP = `
 For a prompt that is PENDING or RUNNING, the columns usual and limit say how long is usual and how long it may take.
 The limit is learned from the project's own prompts or configured (expect). On a terminal with colours, a prompt beyond
@@ -71,32 +57,54 @@ its limit has its time in red.
 
 Examples:
   evalwatch status --status failed
-  evalwatch status --project checkout-bot --since 1h --json
-  evalwatch status --watch 5s`;
+  evalwatch status --project checkout-bot --since 1h --json`;
 
-export const registerStatus: Register = (program, withContext) => {
-  addQueryOptions(
-    program
-      .command('status')
-      .description('Print the status of each prompt that is not gone, newest change first')
-      .addOption(statusOption())
-      .option(
-        '--watch [duration]',
-        'refresh the table on the terminal, at this interval (default: 2s)',
-        interval,
-      ),
-  )
+export const defineStatus: Define = (command, run) => {
+  command.addOption(statusOption());
+  addQueryOptions(command, 'at most this many rows, the newest')
     .addHelpText('after', HELP)
-    .action(withContext(status));
+    .action(run(status));
 };
 
-const print = queryAction(view);
+async function status(context: Context, options: QueryOptions): Promise<number> {
+  const rows = await withReader(options, context, async (source) => {
+    const found = await source.reader.statuses(toQuery(options, context));
+    const expectationsOf = await readExpectations(found, source, context);
+    const now = context.clock.now();
+    return found.map((row): PromptRow => {
+      const expectations = expectationsOf(row.project);
+      const expectation = expectationIn(row.status, expectations);
+      return { ...row, heldMs: Math.max(0, now - row.since), expectations, expectation };
+    });
+  });
+  await printRows(rows, FORMAT, options, context);
+  return 0;
+}
 
-const status: Action<StatusOptions> = async (options, context) => {
-  if (options.watch === undefined) return await print(options, context);
-  return await watch(
-    view,
-    { ...options, intervalMs: options.watch === true ? 2000 : options.watch },
-    context,
-  );
-};
+/** Reads what is expected of the configured projects whose prompts wait in these rows. */
+async function readExpectations(
+  rows: readonly StatusRow[],
+  { reader, projects }: Source,
+  { clock }: Context,
+): Promise<ExpectationsOf> {
+  const ids = new Set(rows.flatMap((row) => (isUnfinished(row.status) ? [row.project] : [])));
+  const waiting = new Map<string, ProjectConfig>();
+  for (const project of projects) if (ids.has(project.id)) waiting.set(project.id, project);
+  if (waiting.size === 0) return () => undefined;
+  const [{ createExpectations }, { createLongestInterval }] = await Promise.all([
+    import('../../monitor/expectations.ts'),
+    import('../../schedule/longest-interval.ts'),
+  ]);
+  const longestInterval = createLongestInterval(clock);
+  const expectations = createExpectations({
+    store: reader,
+    clock,
+    projects: () => waiting,
+    maxIntervalMs: (id) => {
+      const project = waiting.get(id);
+      return project === undefined ? 0 : longestInterval(project);
+    },
+  });
+  await expectations.refresh();
+  return expectations.of;
+}

@@ -1,26 +1,22 @@
-import type { TransitionRow } from '../../monitor/ports/store.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { StoreReader, TransitionRow } from '../../monitor/ports/store.ts';
 import { transitionFields } from '../../rows/fields.ts';
-import type { Action, Register } from '../command.ts';
-import { follow } from '../follow.ts';
+import type { Context, Define } from '../command.ts';
 import { addQueryOptions, type QueryOptions } from '../options.ts';
-import { queryAction, type View } from '../query.ts';
-import { statusColor } from '../output/status-color.ts';
-import { formatTime } from '../output/text.ts';
+import { formatTime } from '../output.ts';
+import { type Format, printNewest, toQuery, withReader } from '../query.ts';
+import { createTable, statusColor, toJsonLine } from '../table.ts';
 
-const view: View<TransitionRow> = {
+const FORMAT: Format<TransitionRow> = {
   noun: 'transitions',
-  open:
-    ({ reader }) =>
-    (query) =>
-      reader.transitions(query),
   columns: [
     { name: 'transition_id', cell: (row) => String(row.transitionId) },
     { name: 'time', cell: (row) => formatTime(row.at) },
     { name: 'from', cell: (row) => row.from },
     { name: 'to', cell: (row) => row.to, color: (row) => statusColor(row.to) },
-    { name: 'project', cell: (row) => row.project, isTruncatable: true },
+    { name: 'project', cell: (row) => row.project },
     { name: 'kind', cell: (row) => row.kind },
-    { name: 'id', cell: (row) => row.id, isTruncatable: true },
+    { name: 'id', cell: (row) => row.id },
   ],
   toJson: transitionFields,
 };
@@ -38,18 +34,56 @@ Examples:
   evalwatch transitions --project checkout-bot --follow
   evalwatch transitions --follow --json | jq 'select(.to == "FAILED")'`;
 
-export const registerTransitions: Register = (program, withContext) => {
-  addQueryOptions(
-    program
-      .command('transitions')
-      .description('Print the status changes of prompts and datasets, newest first')
-      .option('--follow', 'keep printing new changes as they are recorded'),
-  )
+export const defineTransitions: Define = (command, run) => {
+  command.option('--follow', 'keep printing new changes as they are recorded');
+  addQueryOptions(command, 'at most this many rows, the newest (default: 100)')
     .addHelpText('after', HELP)
-    .action(withContext(transitions));
+    .action(
+      run((context, options: TransitionOptions) =>
+        options.follow
+          ? follow(options, context)
+          : printNewest((reader, query) => reader.transitions(query), FORMAT, options, context),
+      ),
+    );
 };
 
-const print = queryAction(view);
+const POLL_INTERVAL_MS = 1000;
+const FIRST_ROWS = 10;
+/** Maximum number of rows that are read at a time. */
+const PAGE_SIZE = 5000;
 
-const transitions: Action<TransitionOptions> = async (options, context) =>
-  options.follow ? await follow(view, options, context) : await print(options, context);
+/**
+ * Prints the newest transitions, oldest first, and then each new one once, until a signal ends the process.
+ * @throws {StoreError} also when the store is replaced
+ */
+async function follow(options: QueryOptions, context: Context): Promise<never> {
+  const { stdout } = context;
+  const table = createTable(FORMAT.columns, stdout);
+  const print = async (rows: readonly TransitionRow[]) =>
+    await stdout.write(
+      options.json ? rows.map((row) => toJsonLine(transitionFields(row))).join('') : table(rows),
+    );
+  return await withReader(options, context, async ({ reader }) => {
+    const { project, since, limit = FIRST_ROWS } = toQuery(options, context);
+    let last = (await eventsAfter(reader, Number.MAX_SAFE_INTEGER)).end.transition;
+    const newest = await reader.transitions({ project, since, limit });
+    // Transitions recorded between the two queries are printed by the loop below.
+    await print(newest.filter(({ transitionId }) => transitionId <= last).toReversed());
+    while (true) {
+      const { transitions } = await eventsAfter(reader, last);
+      last = transitions.at(-1)?.transitionId ?? last;
+      const rows = transitions.filter(
+        (row) =>
+          (project === undefined || row.project === project) &&
+          (since === undefined || row.at >= since),
+      );
+      if (rows.length > 0) await print(rows);
+      if (transitions.length < PAGE_SIZE) await sleep(POLL_INTERVAL_MS);
+    }
+  });
+}
+
+/** Reads transitions in the order in which they become visible, which is not quite that of their numbers, and no settlements. */
+function eventsAfter(reader: StoreReader, transition: number) {
+  return reader.events({ transition, settlement: Number.MAX_SAFE_INTEGER }, PAGE_SIZE);
+}

@@ -20,7 +20,7 @@ const CONFIG = {
 } as unknown as Config;
 
 /** Starts a worker over rows in memory, which claims all projects. */
-async function startSharing({ takesAll }: { readonly takesAll: boolean }) {
+async function startSharing() {
   const rows = sharedRows();
   const epochs = new Map<string, number>();
   const failing: FailingProject[] = [];
@@ -47,7 +47,6 @@ async function startSharing({ takesAll }: { readonly takesAll: boolean }) {
     onError: (error) => {
       throw error;
     },
-    takesAll,
   });
   const onChange = vi.fn<(change: OwnershipChange) => void>();
   sharing.onOwnershipChange(onChange);
@@ -58,7 +57,7 @@ async function startSharing({ takesAll }: { readonly takesAll: boolean }) {
 }
 
 it('a commit refused for its epoch drops the project at once, one refused for its version does not', async () => {
-  const { sharing, onChange } = await startSharing({ takesAll: false });
+  const { sharing, onChange } = await startSharing();
   const taken = onChange.mock.calls.flatMap(([change]) => change.taken);
   expect(taken.map(({ project }) => project).toSorted()).toEqual(PROJECTS.toSorted());
   for (const project of PROJECTS) {
@@ -99,7 +98,7 @@ it('gatherChanges merges the changes of one event loop turn into one call in the
 });
 
 it('a refused commit from an earlier ownership does not drop the project', async () => {
-  const { sharing } = await startSharing({ takesAll: false });
+  const { sharing } = await startSharing();
   sharing.observe({
     type: 'store.commit_refused',
     project: 'p0',
@@ -110,17 +109,14 @@ it('a refused commit from an earlier ownership does not drop the project', async
   await sharing.worker.stop();
 });
 
-it.each([
-  ['the digest of its configuration', false, /^[0-9a-f]{16}$/],
-  ['an empty digest if it takes whatever is free', true, /^$/],
-] as const)('a worker joins with %s', async (_, takesAll, digest) => {
-  const { sharing, join } = await startSharing({ takesAll });
-  expect(join.mock.calls[0]?.[0].configDigest).toMatch(digest);
+it('a worker joins with the digest of its configuration', async () => {
+  const { sharing, join } = await startSharing();
+  expect(join.mock.calls[0]?.[0].configDigest).toMatch(/^[0-9a-f]{16}$/);
   await sharing.worker.stop();
 });
 
 it('pending failures are limited to projects configured here and to removed ones', async () => {
-  const { sharing, failing, pendingFailures } = await startSharing({ takesAll: false });
+  const { sharing, failing, pendingFailures } = await startSharing();
   const query = { dueAt: 1, limitPerProject: 2 };
   const theirs = { project: 'theirs', removed: false };
   failing.push(theirs);

@@ -289,16 +289,6 @@ describe('check of a valid configuration', () => {
     expect(stderr).toMatch(warning);
     expect(stderr).not.toMatch(/5ecret|hc-ping/);
   });
-
-  it('warns about schedules that need more requests per second than the limit', async () => {
-    const projects = Array.from({ length: 120 }, (_, index) => ({
-      id: `project-${index}`,
-      schedule: '*/10 * * * * *',
-    }));
-    expect(await findings(projects)).toMatch(
-      /^warning: the schedules need 12 requests per second .* max_requests_per_second allows 10: /,
-    );
-  });
 });
 
 describe('check --connect', () => {

@@ -8,7 +8,6 @@ import { systemClock } from '../../../src/app/clock.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { see } from '../store/sqlite/history.ts';
 import { commandLine } from '../../support/command-line.ts';
-import { COMPILE_CACHE } from '../../support/compile-cache.ts';
 import { ENTRY } from '../../support/entry.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
@@ -86,41 +85,6 @@ describe('transitions --follow', () => {
     expect(await ended).toEqual([1, null]);
     expect(errors.join()).toMatch(
       /^error: the store is not what was opened: .*evalwatch\.db is no longer there; move it back/,
-    );
-  });
-});
-
-describe('status --watch', () => {
-  it('redraws as many rows as fit the terminal', async () => {
-    const many = Object.fromEntries(
-      Array.from({ length: 30 }, (_, index) => [`x${index}`, 'RUNNING']),
-    );
-    await see(store, 'p', many, 40);
-    const command = `stty cols 60 rows 8; exec ${process.execPath} ${ENTRY} status --watch 500ms --config ${config}`;
-    const terminal = spawn('script', ['-qec', command, '/dev/null'], {
-      env: { PATH: process.env['PATH'], ...COMPILE_CACHE, TERM: 'xterm' },
-      stdio: ['ignore', 'pipe', 'ignore'],
-    });
-    let shown = '';
-    for await (const text of terminal.stdout.setEncoding('utf8')) {
-      shown += text;
-      // The third one begins after the second one is complete.
-      if (shown.split('\u001b[H').length > 3) break;
-    }
-    terminal.kill();
-    const pictures = shown.split('\u001b[H').slice(1);
-    for (const picture of pictures.slice(0, 2)) {
-      expect(picture.split('\n')).toHaveLength(8);
-      expect(picture).toContain('the newest 5 prompts, every 0.5 s');
-      expect(picture).toContain('\u001b[36mRUNNING\u001b[39m');
-    }
-  });
-
-  it('exits 2 without a terminal', async () => {
-    const finished = await commandLine(['status', '--watch', '--config', config]);
-    expect(finished).toMatchObject({ code: 2, stdout: '' });
-    expect(finished.stderr).toBe(
-      'error: --watch needs a terminal and cannot be used with --json\n',
     );
   });
 });

@@ -60,7 +60,7 @@ function instead(code: string): readonly string[] {
     const url = ${JSON.stringify(`data:text/javascript,${encodeURIComponent(code)}`)};
     registerHooks({
       resolve: (name, context, next) =>
-        name === './cli/cli.ts' ? { url, shortCircuit: true } : next(name, context),
+        name === './cli/main.ts' ? { url, shortCircuit: true } : next(name, context),
     });`);
 }
 

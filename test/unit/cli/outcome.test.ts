@@ -1,8 +1,9 @@
 import assert from 'node:assert';
 import { CommanderError } from 'commander';
 import { describe, expect, it } from 'vitest';
-import { toOutcome, UsageError } from '../../../src/cli/outcome.ts';
-import { ReaderGoneError } from '../../../src/cli/output/output.ts';
+import { UsageError } from '../../../src/cli/command.ts';
+import { toOutcome } from '../../../src/cli/main.ts';
+import { ReaderGoneError } from '../../../src/cli/output.ts';
 import { ConfigError } from '../../../src/config/config-error.ts';
 import { ApiError, StoreError } from '../../../src/monitor/errors.ts';
 

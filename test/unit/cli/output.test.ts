@@ -1,7 +1,12 @@
 import { PassThrough, Writable } from 'node:stream';
-import { text } from 'node:stream/consumers';
 import { describe, expect, it } from 'vitest';
-import { createOutput, ReaderGoneError } from '../../../src/cli/output/output.ts';
+import {
+  createOutput,
+  formatDuration,
+  formatTime,
+  ReaderGoneError,
+} from '../../../src/cli/output.ts';
+import { parseDuration } from '../../../src/domain/duration.ts';
 
 const failing = (code: string) =>
   new Writable({
@@ -17,40 +22,6 @@ describe('output', () => {
     expect(createOutput(Object.assign(new PassThrough(), { columns }), false).width).toBe(width);
   });
 
-  it('writes 20,000 lines in order in fewer than 10 chunks', async () => {
-    const stream = new PassThrough();
-    const received = text(stream);
-    let pieces = 0;
-    stream.on('data', () => (pieces += 1));
-    const lines = Array.from({ length: 20_000 }, (_, index) => `line ${index}`);
-    await createOutput(stream, false).writeLines(lines);
-    stream.end();
-    expect(await received).toBe(lines.map((line) => `${line}\n`).join(''));
-    expect(pieces).toBeLessThan(10);
-  });
-
-  it('stops generating lines while the reader is blocked', async () => {
-    let made = 0;
-    function* lines() {
-      for (; made < 100; made += 1) yield 'x'.repeat(1000);
-    }
-    const held: (() => void)[] = [];
-    let free = false;
-    const slow = new Writable({
-      write: (_chunk, _encoding, done) => {
-        if (free) done();
-        else held.push(done);
-      },
-    });
-    const writing = createOutput(slow, false).writeLines(lines());
-    await new Promise(setImmediate);
-    expect(made).toBeLessThan(70);
-    free = true;
-    for (const take of held) take();
-    await writing;
-    expect(made).toBe(100);
-  });
-
   it('rejects with ReaderGoneError if the reader has closed the pipe', async () => {
     await expect(createOutput(failing('EPIPE'), false).write('x')).rejects.toThrow(ReaderGoneError);
   });
@@ -58,4 +29,21 @@ describe('output', () => {
   it('rejects with the original error if the write fails for another reason', async () => {
     await expect(createOutput(failing('ENOSPC'), false).write('x')).rejects.toThrow('ENOSPC');
   });
+});
+
+it.each([
+  [0, '0s', '0s'],
+  [500, '500ms', '500ms'],
+  [5_400_000, '1h30m', '1h30m'],
+  [3_600_001, '1h1ms', '1h'],
+  [93_784_005, '1d2h3m4s5ms', '1d2h'],
+  [86_460_000, '1d1m', '1d'],
+  [1_246_783.4, '20m46s783ms', '20m46s'],
+])('%d ms are formatted as %s, or as %s with two units', (ms, whole, short) => {
+  expect([formatDuration(ms), formatDuration(ms, 2)]).toEqual([whole, short]);
+  expect(parseDuration(whole)).toBe(Math.floor(ms));
+});
+
+it('a time is formatted in whole seconds of UTC', () => {
+  expect(formatTime(Date.UTC(2026, 2, 29, 1, 2, 3, 999))).toBe('2026-03-29T01:02:03Z');
 });

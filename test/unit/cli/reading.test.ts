@@ -288,6 +288,33 @@ describe('transitions', () => {
   });
 });
 
+describe('the newest rows', () => {
+  it.each(['failures', 'transitions'])(
+    'of %s are 100 without --limit, and stderr says if there are more',
+    async (command) => {
+      const shown = (status: string, count: number) =>
+        Object.fromEntries(Array.from({ length: count }, (_, index) => [`x${index}`, status]));
+      await withStore(async (store) => {
+        await commit(store, 'search', NOW - 3 * HOUR, shown('RUNNING', 101));
+        await commit(store, 'search', NOW - 2 * HOUR, shown('FAILED', 100));
+      });
+      const rowsOf = async (...args: string[]) => {
+        const { code, stdout, stderr } = await run(command, '--json', ...args);
+        return { code, stderr, rows: (JSON.parse(stdout) as readonly unknown[]).length };
+      };
+      expect(await rowsOf()).toEqual({ code: 0, stderr: '', rows: 100 });
+      await withStore((store) => commit(store, 'search', NOW - HOUR, shown('FAILED', 101)));
+      expect(await rowsOf()).toEqual({
+        code: 0,
+        stderr: `note: these are the newest 100 ${command}, and there are more: print another number with --limit\n`,
+        rows: 100,
+      });
+      expect(await rowsOf('--limit', '101')).toEqual({ code: 0, stderr: '', rows: 101 });
+      expect(await rowsOf('--limit', '2')).toEqual({ code: 0, stderr: '', rows: 2 });
+    },
+  );
+});
+
 describe('failures', () => {
   const RATE_LIMITED = { error_id: 'RATE_LIMITED', error_msg: 'slow down\nplease' };
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, expect, it, vi } from 'vitest';
-import { startUnlessStopped } from '../../../src/cli/start-unless-stopped.ts';
+import { startUnlessStopped } from '../../../src/cli/commands/run.ts';
 
 const exit = vi.spyOn(process, 'exit').mockImplementation(() => undefined as never);
 afterAll(() => exit.mockRestore());

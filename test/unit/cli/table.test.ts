@@ -1,6 +1,12 @@
 import { describe, expect, it } from 'vitest';
-import { jsonLines, tableLines, type Column } from '../../../src/cli/output/table.ts';
-import { widthOf } from '../../../src/cli/output/text.ts';
+import {
+  type Column,
+  createTable,
+  csvHeader,
+  csvRows,
+  toJsonDocument,
+  truncate,
+} from '../../../src/cli/table.ts';
 
 interface Row {
   readonly id: string;
@@ -9,14 +15,14 @@ interface Row {
 }
 
 const columns: readonly Column<Row>[] = [
-  { name: 'id', cell: ({ id }) => id, isTruncatable: true },
+  { name: 'id', cell: ({ id }) => id },
   { name: 'status', cell: ({ status }) => status },
-  { name: 'name', cell: ({ name }) => name, isTruncatable: true },
+  { name: 'since', cell: () => '2026-11-21T03:12:40Z', isOptional: true },
+  { name: 'name', cell: ({ name }) => name },
 ];
 
-const lines = (rows: readonly Row[], width?: number) => [
-  ...tableLines(rows, columns, { width, color: false }),
-];
+const lines = (rows: readonly Row[], width?: number) =>
+  createTable(columns, { width, color: false })(rows).trimEnd().split('\n');
 
 describe('a table', () => {
   it('aligns its columns under a header and does not pad the last one', () => {
@@ -25,41 +31,26 @@ describe('a table', () => {
       { id: 'longer', status: 'FAILED', name: undefined },
     ];
     expect(lines(rows)).toEqual([
-      'id      status   name',
-      'a       RUNNING  first',
-      'longer  FAILED   -',
+      'id      status   since                 name',
+      'a       RUNNING  2026-11-21T03:12:40Z  first',
+      'longer  FAILED   2026-11-21T03:12:40Z  -',
     ]);
   });
 
-  it('truncates nothing without a terminal', () => {
+  it('cuts nothing without a terminal', () => {
     const name = 'x'.repeat(5000);
-    expect(lines([{ id: 'a', status: 'FAILED', name }])[1]).toBe(`a   FAILED  ${name}`);
+    expect(lines([{ id: 'a', status: 'FAILED', name }])[1]).toMatch(new RegExp(` ${name}$`));
   });
 
-  it('truncates the widest cells first to fit the terminal', () => {
-    const rows = [{ id: 'i'.repeat(12), status: 'COMPLETED', name: 'n'.repeat(60) }];
-    const table = lines(rows, 50);
-    expect(table[1]).toBe(`${'i'.repeat(12)}  COMPLETED  ${'n'.repeat(24)}…`);
-    expect(table.every((line) => widthOf(line) <= 50)).toBe(true);
+  it('cuts its last column at the edge of the terminal, but never below 8 columns', () => {
+    const rows = [{ id: 'a', status: 'COMPLETED', name: 'n'.repeat(60) }];
+    expect(lines(rows, 50)[1]).toBe(`a   COMPLETED  2026-11-21T03:12:40Z  ${'n'.repeat(12)}…`);
+    expect(lines(rows, 10)[1]).toBe('a   COMPLETED  nnnnnnn…');
   });
 
-  it('never truncates a status, even if the row exceeds the terminal', () => {
-    const rows = [{ id: 'i'.repeat(40), status: 'COMPLETED', name: 'n'.repeat(60) }];
-    expect(lines(rows, 10)[1]).toBe('iiiiiii…  COMPLETED  nnnnnnn…');
-  });
-
-  it('omits optional columns if the terminal is too narrow for all columns', () => {
-    const withTime = columns.toSpliced(2, 0, {
-      name: 'since',
-      cell: () => '2026-11-21T03:12:40Z',
-      isOptional: true,
-    });
-    const rows = [{ id: 'i'.repeat(40), status: 'COMPLETED', name: 'n'.repeat(60) }];
-    const headers = [50, 51, undefined].map((width) => {
-      const [header = '', row = ''] = tableLines(rows, withTime, { width, color: false });
-      expect(widthOf(row)).toBeLessThanOrEqual(width ?? Infinity);
-      return header.split(/ +/);
-    });
+  it('leaves out optional columns if the terminal is too narrow for all columns', () => {
+    const rows = [{ id: 'a', status: 'COMPLETED', name: 'n'.repeat(60) }];
+    const headers = [44, 45, undefined].map((width) => lines(rows, width)[0]?.split(/ +/));
     const all = ['id', 'status', 'since', 'name'];
     expect(headers).toEqual([['id', 'status', 'name'], all, all]);
   });
@@ -69,14 +60,56 @@ describe('a table', () => {
       { id: '日本', status: 'A', name: 'x' },
       { id: 'abcd', status: 'B', name: 'y' },
     ];
-    expect(lines(rows).slice(1)).toEqual(['日本  A       x', 'abcd  B       y']);
+    expect(lines(rows, 30).slice(1)).toEqual(['日本  A       x', 'abcd  B       y']);
+  });
+
+  it('prints its header once, and keeps its widths for later rows', () => {
+    const table = createTable(columns.slice(0, 2), { width: undefined, color: false });
+    const row = { status: 'A', name: '' };
+    expect(table([{ id: 'long', ...row }])).toBe('id    status\nlong  A\n');
+    expect(table([{ id: 'a', ...row }])).toBe('a     A\n');
   });
 });
 
-describe('JSON lines', () => {
-  it.each([[[]], [[1]], [[1, 2, 3]]])('of %j form one JSON document, one line per row', (rows) => {
-    const text = [...jsonLines(rows, (n) => ({ n }))];
-    expect(JSON.parse(text.join('\n'))).toEqual(rows.map((n) => ({ n })));
-    expect(text).toHaveLength(Math.max(1, rows.length));
-  });
+it.each([
+  ['fits', 4, 'fits'],
+  ['does not', 4, 'doe…'],
+  ['日本語', 6, '日本語'],
+  ['日本語', 5, '日本…'],
+  ['日本語', 4, '日…'],
+  ['🚀🚀', 3, '🚀…'],
+  ['e\u0301e\u0301', 2, 'e\u0301e\u0301'],
+  ['x', 1, 'x'],
+  ['xy', 1, '…'],
+])('truncate of %j to %i columns is %j', (text, width, kept) => {
+  expect(truncate(text, width)).toBe(kept);
+});
+
+it.each([[[]], [[1]], [[1, 2, 3]]])('%j form one JSON document, one line per row', (numbers) => {
+  const rows = numbers.map((n) => ({ n }));
+  const text = toJsonDocument(rows);
+  expect(JSON.parse(text)).toEqual(rows);
+  expect(text.trimEnd().split('\n')).toHaveLength(Math.max(1, rows.length));
+});
+
+it.each([
+  [['a', 7, ''], 'a,7,'],
+  [['a,b', 'say "hi"', 'a;b'], '"a,b","say ""hi""",a;b'],
+  [['=1+1', '+1', '-1', '@SUM(A1)'], "'=1+1,'+1,'-1,'@SUM(A1)"],
+  [['\uff1d1+1', '\uff0b1', '\ufe661'], "'\uff1d1+1,'\uff0b1,'\ufe661"],
+  [['\t=1', 'two\nlines', 'a\r\n=1', '\u2028=1'], '\\t=1,two\\nlines,a\\r\\n=1,\\u2028=1'],
+  [['\u001b[2J', 'a\u202eb', '\u{e0041}'], '\\u001b[2J,a\\u202eb,\\udb40\\udc41'],
+  [[-5, 'a=b', 'a - b', 'Ä\u{1F600}'], '-5,a=b,a - b,Ä\u{1F600}'],
+])('%j becomes one CSV line with control characters and formulas escaped', (cells, line) => {
+  const each = cells.map((cell) => ['', () => cell] as const);
+  expect(csvRows([{}], each)).toBe(`${line}\r\n`);
+});
+
+it('a CSV file begins with a byte order mark, which Excel needs, and the names of its columns', () => {
+  expect(
+    csvHeader([
+      ['a', () => 1],
+      ['b', () => 2],
+    ]),
+  ).toBe('\ufeffa,b\r\n');
 });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, it } from 'vitest';
 import { FILES_ADDRESS } from '../../../scripts/repository.ts';
-import { createProgram } from '../../../src/cli/program.ts';
+import { createProgram } from '../../../src/cli/main.ts';
 import { RUNBOOKS, alerts } from './rules-file.ts';
 
 const pages = readdirSync(RUNBOOKS).map((file) => ({
@@ -47,8 +47,10 @@ it('the shell blocks have valid syntax, and can be pasted without comments', asy
 it.each(pages)('$file uses only existing commands and options of evalwatch', async ({ text }) => {
   const commands = [...text.matchAll(/(?:^ *|`)evalwatch ([a-z][^`|>\n]*)/gm)];
   for (const [, command = ''] of commands) {
-    const program = createProgram(() => () => Promise.resolve(), { writeErr: () => {} });
     const args = command.trim().replaceAll('"$PROJECT"', 'checkout-bot').split(' ');
+    const program = await createProgram(() => () => Promise.resolve(), args[0], {
+      writeErr: () => {},
+    });
     await expect(program.parseAsync(args, { from: 'user' })).resolves.toBe(program);
   }
 });

@@ -1,0 +1,77 @@
+import type { Writable } from 'node:stream';
+import { isoTime } from '../rows/fields.ts';
+
+/** The reader of stdout has closed it, as in `| head`. The command has nothing left to do. */
+export class ReaderGoneError extends Error {
+  override readonly name = 'ReaderGoneError';
+}
+
+/** Destination of the results of a command: stdout. */
+export interface Output {
+  /** Width of the terminal in columns; undefined if stdout is not a terminal. */
+  readonly width: number | undefined;
+  /** Whether to colour what is written. */
+  readonly color: boolean;
+  /** Resolves when the reader has accepted the text. @throws {ReaderGoneError} or the error of the stream */
+  write(text: string): Promise<void>;
+}
+
+/** A stream such as process.stdout. A terminal has `columns`. */
+export type OutputStream = Writable & {
+  readonly isTTY?: boolean;
+  readonly columns?: number | undefined;
+};
+
+export function createOutput(stream: OutputStream, color: boolean): Output {
+  // Errors are reported by the callback of each write; without a listener they would also crash the process.
+  stream.on('error', () => {});
+  return {
+    // Read each time, because the size of a terminal can change.
+    get width() {
+      return stream.columns === 0 ? undefined : stream.columns;
+    },
+    color,
+    write: (text) =>
+      new Promise((resolve, reject) => {
+        stream.write(text, (error?: NodeJS.ErrnoException | null) => {
+          if (error === undefined || error === null) resolve();
+          else reject(error.code === 'EPIPE' ? new ReaderGoneError() : error);
+        });
+      }),
+  };
+}
+
+/** Formats a time as ISO 8601 in UTC, in whole seconds. `ms` is epoch ms. */
+export function formatTime(ms: number): string {
+  return `${isoTime(ms).slice(0, 19)}Z`;
+}
+
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1000],
+  ['ms', 1],
+] as const;
+
+/**
+ * Formats a duration in ms as the configuration writes it: `1h30m`, `500ms`, `0s`. With `maxUnits` it is rounded down to so
+ * many units, from its largest one on.
+ */
+export function formatDuration(ms: number, maxUnits: number = UNITS.length): string {
+  const first = UNITS.findIndex(([, length]) => ms >= length);
+  if (first === -1) return '0s';
+  let text = '';
+  let left = ms;
+  for (const [unit, length] of UNITS.slice(first, first + maxUnits)) {
+    const count = Math.floor(left / length);
+    left -= count * length;
+    if (count > 0) text += `${count}${unit}`;
+  }
+  return text;
+}
+
+/** Returns a word as a POSIX shell reads it. */
+export function quoteWord(word: string): string {
+  return /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}
