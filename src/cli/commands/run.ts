@@ -32,7 +32,7 @@ async function runDaemon(context: Context, options: RunOptions): Promise<number>
     else stop.resolve();
   };
   const daemon = await startUnlessStopped(
-    (signal) => start(options, context, signal),
+    (signal) => startLogging(options, context, signal),
     stop.promise,
   );
   if (daemon === undefined) return 0;
@@ -42,7 +42,11 @@ async function runDaemon(context: Context, options: RunOptions): Promise<number>
   return 0;
 }
 
-async function start(options: RunOptions, context: Context, signal: AbortSignal): Promise<Daemon> {
+async function startLogging(
+  options: RunOptions,
+  context: Context,
+  signal: AbortSignal,
+): Promise<Daemon> {
   const loadConfig = () => loadConfiguration(options.config, context, 'with keys');
   const config = await loadConfig();
   signal.throwIfAborted();

@@ -45,7 +45,12 @@ describe('export', () => {
       .split('\n')
       .map((line): unknown => JSON.parse(line));
     const { stdout: table } = await commandLine([
-      ...['transitions', '--json', '--limit', '100000', '--config', config],
+      'transitions',
+      '--json',
+      '--limit',
+      '100000',
+      '--config',
+      config,
     ]);
     const newestFirst: readonly unknown[] = JSON.parse(table);
     expect(rows).toHaveLength(MANY + 1);
