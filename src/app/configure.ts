@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Config } from '../config/config.ts';
 import type { HttpEvaluationService } from '../evaluation-api/client.ts';
 import type { ReplaceableService } from '../evaluation-api/replaceable-service.ts';
-import type { LogObserver } from '../log/observer.ts';
+import type { EventLog } from '../log/lines.ts';
 import type { Logger } from '../log/logger.ts';
 import { NEVER_POLLED } from '../monitor/poll-health.ts';
 import type { Poller } from '../monitor/poller.ts';
@@ -18,7 +18,7 @@ export interface ConfigureOptions {
   readonly service: ReplaceableService;
   readonly createService: (settings: Config['service']) => HttpEvaluationService;
   readonly poller: Poller;
-  readonly log: LogObserver;
+  readonly log: EventLog;
   readonly logger: Logger;
   readonly clock: Clock;
 }

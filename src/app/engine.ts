@@ -10,7 +10,7 @@ import { type ConfigInForce, createConfigInForce } from './config-in-force.ts';
 import { createConfigure } from './configure.ts';
 import { createShutdown, endProcess, type ShutdownControl } from './lifecycle.ts';
 import type { Logger } from '../log/logger.ts';
-import { createLogObserver } from '../log/observer.ts';
+import { EventLog } from '../log/lines.ts';
 import { emitTo, type FinishedPoll, type Observer } from '../monitor/events.ts';
 import { createExpectations, type LearnedExpectations } from '../monitor/expectations.ts';
 import { createFailureReporter, type FailureReporter } from '../monitor/failure-reporter.ts';
@@ -99,7 +99,7 @@ export interface Outside {
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { config, logger, clock, outside } = options;
-  const log = createLogObserver(logger, clock);
+  const log = new EventLog(logger, clock);
   const observers: Observer[] = [log.observe];
   const emit = emitTo(observers, (error) => {
     logger.error({ event: 'observer.failed', err: error }, 'An observer failed');

@@ -66,7 +66,7 @@ export function createSystemd(env: Env, logger: Pick<Logger, 'warn'>): Systemd {
 
   /**
    * The ping proves that the event loop runs, and that stdout accepts lines: a write to a stdout that is full blocks the
-   * event loop (log/destination.ts).
+   * event loop (log/logger.ts).
    */
   async function ping(): Promise<void> {
     if (isPinging) return;

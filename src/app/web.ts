@@ -1,6 +1,6 @@
 import type { Config } from '../config/config.ts';
 import type { Logger } from '../log/logger.ts';
-import { createRequestFailureLog } from '../log/request-failures.ts';
+import { createRequestFailureLog } from '../log/lines.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { unlessStoreFails } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';

@@ -9,7 +9,7 @@ import { causeOf } from '../../src/domain/cause.ts';
 import { readErrorInfo } from '../../src/evaluation-api/error-info.ts';
 import { createScrub } from '../../src/evaluation-api/scrub.ts';
 import { readReply } from '../../src/evaluation-api/sending/reply.ts';
-import { printableFields } from '../../src/log/printable.ts';
+import { createLogger } from '../../src/log/logger.ts';
 import { validateSchedule } from '../../src/schedule/calendar.ts';
 import { readUrl } from '../../src/store/postgres/url.ts';
 import { untrustedMessage } from '../../src/web/page/text/untrusted-text.ts';
@@ -20,6 +20,11 @@ import { temporaryDirectory } from './config/loading.ts';
 const KIBI = 1024;
 const LONGEST = 64 * KIBI;
 const directory = temporaryDirectory();
+const logger = createLogger({
+  level: 'error',
+  destination: { write: () => {} },
+  onFatalError: () => {},
+});
 const scrub = createScrub(['\\\\an\\api"key%41 of+the &lt;proof', 'sk-live-7919/+%&;']);
 const columns = [{ name: 'text', cell: (row: string) => row } as const];
 
@@ -90,7 +95,10 @@ ${value}: 1
     (url) => readTarget({ url: `/${url}`, httpVersion: '1.1', rawHeaders: ['host', 'a'] }),
   ],
   'a message on the page': [LONGEST, (text) => untrustedMessage(text, 8192)],
-  'a line of the log': [LONGEST, (text) => printableFields({ text, err: new Error(text) })],
+  'a line of the log': [
+    LONGEST,
+    (text) => logger.error({ event: 'e', text, err: new Error(text) }, 'm'),
+  ],
   'a cell of a table': [
     LONGEST,
     (text) => createTable(columns, { width: 80, color: false })([text]),

@@ -42,10 +42,9 @@ async function poll(context: Context, options: PollOptions): Promise<number> {
       `poll needs a SQLite store, but the configuration names PostgreSQL: let a daemon poll: ${how}`,
     );
   }
-  const [{ openEngine }, { createLogger }, { fileDescriptor }] = await Promise.all([
+  const [{ openEngine }, { createLogger, fileDescriptor }] = await Promise.all([
     import('../../app/engine.ts'),
     import('../../log/logger.ts'),
-    import('../../log/destination.ts'),
   ]);
   const logger = createLogger({
     level: config.log.level,

@@ -50,13 +50,11 @@ async function startLogging(
   const loadConfig = () => loadConfiguration(options.config, context, 'with keys');
   const config = await loadConfig();
   signal.throwIfAborted();
-  const [{ createLogger }, { fileDescriptor }, { startDaemon }, { createSystemd }] =
-    await Promise.all([
-      import('../../log/logger.ts'),
-      import('../../log/destination.ts'),
-      import('../../app/daemon.ts'),
-      import('../../app/systemd.ts'),
-    ]);
+  const [{ createLogger, fileDescriptor }, { startDaemon }, { createSystemd }] = await Promise.all([
+    import('../../log/logger.ts'),
+    import('../../app/daemon.ts'),
+    import('../../app/systemd.ts'),
+  ]);
   const logger = createLogger({
     level: config.log.level,
     destination: fileDescriptor(1),

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import type { Destination } from '../../../src/log/destination.ts';
-import { createLogger, type LoggerOptions } from '../../../src/log/logger.ts';
+import { createLogger, type Destination, type LoggerOptions } from '../../../src/log/logger.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { LOG_LEVELS, type LogLevel } from '../../../src/domain/log-level.ts';
 
@@ -48,13 +47,6 @@ describe('a log line', () => {
     expect(texts[0]?.trimEnd().split(/[^ -~\u{1f600}]/u)).toHaveLength(1);
     expect(lines()[0]?.['prompt_name']).toBe(nasty);
   });
-
-  it('replaces lone surrogates', () => {
-    const { logger, texts, lines } = setUp();
-    logger.info({ event: 'e', prompt_id: 'a\ud800b', deep: ['\udfff'] }, 'm');
-    expect(lines()[0]).toMatchObject({ prompt_id: 'a\ufffdb', deep: ['\ufffd'] });
-    expect(texts[0]).not.toMatch(/\\u[dD][89a-fA-F]/);
-  });
 });
 
 describe('an error', () => {
@@ -96,21 +88,19 @@ describe('an error', () => {
     expect(lines()[0]?.['err']).toEqual({ type: 'Error', message: 'oops', code });
   });
 
-  it('is logged with 4 causes even if it is its own cause, and a nested field to a depth of 8', () => {
+  it('is logged with 4 causes even if it is its own cause', () => {
     const { logger, texts } = setUp();
     const error = new Error('round');
     error.cause = error;
-    logger.error({ event: 'e', err: error, deep: nest(100) }, 'm');
+    logger.error({ event: 'e', err: error }, 'm');
     expect(texts[0]?.match(/"message":"round"/g)).toHaveLength(1 + 4);
-    expect(texts[0]).toContain(
-      `"deep":${'{"inner":'.repeat(8)}"[nested too deeply]"${'}'.repeat(8)},`,
-    );
   });
 
-  it('is cut if its text is huge', () => {
+  it('is cut if its text is huge, not through a character', () => {
     const { logger, texts } = setUp();
-    logger.error({ event: 'e', err: new Error('x'.repeat(1_000_000)) }, 'm');
+    logger.error({ event: 'e', err: new Error(`x${'😀'.repeat(1_000_000)}`) }, 'm');
     expect(texts[0]?.length).toBeLessThan(10_000);
+    expect(texts[0]).not.toMatch(/\\u[dD][89a-fA-F]/);
   });
 });
 
@@ -164,7 +154,3 @@ describe('a destination that fails', () => {
     expect(told).toEqual([]);
   });
 });
-
-function nest(depth: number): unknown {
-  return depth === 0 ? 'inmost' : { inner: nest(depth - 1) };
-}

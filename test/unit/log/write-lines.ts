@@ -1,5 +1,4 @@
-import { fileDescriptor } from '../../../src/log/destination.ts';
-import { createLogger } from '../../../src/log/logger.ts';
+import { createLogger, fileDescriptor } from '../../../src/log/logger.ts';
 
 // Writes numbered lines to its stdout once its stdin has data:
 //   node write-lines.ts COUNT [nonblocking]

@@ -1,9 +1,9 @@
-import { beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { KnownRecord } from '../../../src/domain/record.ts';
 import { DATASET_STATUSES, type Kind, type Status } from '../../../src/domain/status.ts';
-import { createLogger } from '../../../src/log/logger.ts';
-import { createLogObserver, type LogObserver } from '../../../src/log/observer.ts';
+import { createLogger, type Logger } from '../../../src/log/logger.ts';
+import { EventLog, createRequestFailureLog } from '../../../src/log/lines.ts';
 import { StoreError, type StoreFailureReason } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent, PollFailure } from '../../../src/monitor/events.ts';
 
@@ -12,12 +12,13 @@ type Line = Record<string, unknown>;
 const MINUTE = 60_000;
 let monotonic = 0;
 let lines: Line[] = [];
-let observer: LogObserver;
+let logger: Logger;
+let observer: EventLog;
 
 beforeEach(() => {
   monotonic = 1;
   lines = [];
-  const logger = createLogger({
+  logger = createLogger({
     level: 'debug',
     destination: { write: (line) => lines.push(JSON.parse(line) as Line) },
     onFatalError: (error) => {
@@ -25,7 +26,7 @@ beforeEach(() => {
     },
   });
   // The wall clock stands still or runs backwards: no line may depend on it.
-  observer = createLogObserver(logger, {
+  observer = new EventLog(logger, {
     ...systemClock,
     now: () => -monotonic,
     monotonic: () => monotonic,
@@ -321,6 +322,51 @@ describe('store.commit_failed', () => {
     expect(linesOf(...events, ...events, ...events)).toHaveLength(1);
     monotonic += MINUTE;
     expect(linesOf(...events, ...events)).toMatchObject([{ consecutive_failures: 1 }]);
+  });
+});
+
+describe('request.failed', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** Returns the number of failures and the message of each line since the last call. */
+  const told = () =>
+    lines.splice(0).map(({ event, level, failures, err }) => {
+      expect({ event, level }).toEqual({ event: 'request.failed', level: 'error' });
+      return [failures, err];
+    });
+  const of = (failures: number, message: string) => [
+    failures,
+    expect.objectContaining({ message }),
+  ];
+
+  it('is logged at once, and for further errors within a minute in one line', () => {
+    const onBug = createRequestFailureLog(logger);
+    onBug(new Error('first'));
+    expect(told()).toEqual([of(1, 'first')]);
+    onBug(new Error('second'));
+    onBug(new Error('third'));
+    vi.advanceTimersByTime(59_999);
+    expect(told()).toEqual([]);
+    vi.advanceTimersByTime(1);
+    expect(told()).toEqual([of(2, 'third')]);
+    onBug(new Error('fourth'));
+    expect(told()).toEqual([]);
+    vi.advanceTimersByTime(60_000);
+    expect(told()).toEqual([of(1, 'fourth')]);
+  });
+
+  it('is logged at once again after a minute without an error', () => {
+    const onBug = createRequestFailureLog(logger);
+    onBug(new Error('first'));
+    vi.advanceTimersByTime(60_000);
+    expect(told()).toEqual([of(1, 'first')]);
+    onBug(new Error('second'));
+    expect(told()).toEqual([of(1, 'second')]);
   });
 });
 
