@@ -89,12 +89,12 @@ export function describeLongRetention(h: Harness): void {
         await h.see('p', statuses(status), 1000);
       }
       await h.see('q', { y: 'PENDING' }, 1000);
-      let isDone = false;
-      const pruning = h.store.prune({ before: 3000, firstDay: 0 }).then(() => {
-        isDone = true;
+      const state = { isDone: false };
+      const pruning = h.store.prune({ before: 3000, firstDay: 0 }).finally(() => {
+        state.isDone = true;
       });
       let polls = 0;
-      for (; !isDone; polls += 1) {
+      for (; !state.isDone; polls += 1) {
         await h.see('q', { y: polls % 2 === 0 ? 'RUNNING' : 'PENDING' }, 4000 + polls);
       }
       await pruning;
