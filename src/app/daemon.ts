@@ -6,7 +6,7 @@ import { unlessStoreFails } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import { EventFeed } from '../web/events/feed.ts';
-import { watchMonitor } from '../web/page/model/monitor-state.ts';
+import { watchMonitor } from './monitor-watch.ts';
 import type { ReloadResult } from '../web/reload-result.ts';
 import { assertCanListen } from '../web/server.ts';
 import { type Engine, openEngine } from './engine.ts';

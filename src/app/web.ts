@@ -5,7 +5,7 @@ import type { Metrics } from '../metrics/metrics.ts';
 import { unlessStoreFails } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { EventFeed } from '../web/events/feed.ts';
-import type { MonitorWatch } from '../web/page/model/monitor-state.ts';
+import type { MonitorWatch } from './monitor-watch.ts';
 import type { ChangingProtection } from '../web/protection/changing-protection.ts';
 import { startWebServer, type WebServer } from '../web/server.ts';
 import type { Engine } from './engine.ts';

@@ -2,7 +2,7 @@ import { Hono, type Context } from 'hono';
 import { createApi, type ApiContent } from './api/api.ts';
 import type { ConnectionEnv } from './limits/client.ts';
 import type { OnBug } from './handler.ts';
-import type { PageContent } from './page/content.ts';
+import type { PageContent } from './page/model.ts';
 import { createPage } from './page/routes.ts';
 import { PATHS } from './paths.ts';
 import { answerPollNow, type PollNow } from './poll-now.ts';

@@ -12,7 +12,7 @@ import { readReply } from '../../src/evaluation-api/sending/reply.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { validateSchedule } from '../../src/schedule/calendar.ts';
 import { readUrl } from '../../src/store/postgres/url.ts';
-import { untrustedMessage } from '../../src/web/page/text/untrusted-text.ts';
+import { untrustedMessage } from '../../src/web/page/text.ts';
 import { readTarget } from '../../src/web/request/target.ts';
 import { readListing } from '../support/read-listing.ts';
 import { temporaryDirectory } from './config/loading.ts';

@@ -1,7 +1,5 @@
 import { html } from 'hono/html';
-import type { Assets } from './assets.ts';
-import { utcTime } from './text/time.ts';
-import type { Html } from './html.ts';
+import { utcTime, type Html } from './text.ts';
 
 export interface Page {
   /** Plain text for the tab of the browser, the worst first. */
@@ -11,8 +9,10 @@ export interface Page {
   readonly main: Html;
 }
 
+/** What all pages share. */
 export interface Frame {
-  readonly assets: Assets;
+  /** The files that a page loads. */
+  readonly assets: { readonly [name in 'style' | 'script' | 'icon']: { readonly path: string } };
   readonly version: string;
   readonly now: number;
   /** Relative path of the overview: `./` or `../`. */
@@ -58,4 +58,27 @@ export function layout({ title, summary, main }: Page, frame: Frame): Html {
         </footer>
       </body>
     </html>`;
+}
+
+/** A list of names and values, without those that are undefined. */
+export function facts(
+  className: string,
+  pairs: readonly (readonly [name: string, value: Html | string | undefined])[],
+): Html {
+  return html`<dl class="${className}">
+    ${pairs.map(
+      ([name, value]) =>
+        value !== undefined &&
+        html`<dt>${name}</dt>
+          <dd>${value}</dd>`,
+    )}
+  </dl>`;
+}
+
+/** Part of a page with a heading, which a link can name. */
+export function section(id: string, heading: string, content: Html): Html {
+  return html`<section aria-labelledby="${id}">
+    <h2 id="${id}">${heading}</h2>
+    ${content}
+  </section>`;
 }

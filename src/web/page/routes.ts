@@ -1,13 +1,14 @@
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { parse } from 'node:path';
 import { Hono, type Context } from 'hono';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
 import type { ConnectionEnv } from '../limits/client.ts';
 import { PATHS } from '../paths.ts';
-import { loadAssets } from './assets.ts';
-import type { PageContent } from './content.ts';
 import { layout, type Page } from './layout.ts';
+import { readOverview, readProject, type PageContent, type PageData } from './model.ts';
 import { overviewPage } from './overview.ts';
-import { readOverview } from './model/overview-model.ts';
-import { projectPage, readProject, unknownProjectPage } from './project.ts';
+import { projectPage, unknownProjectPage } from './project.ts';
 
 /** Allows the own files of the page only: no inline script or style, no other host, no frame. */
 const SECURITY = {
@@ -30,18 +31,10 @@ interface MadePage {
 
 /** Routes of the status page: `/`, `/projects/<id>` and their assets. */
 export function createPage(content: PageContent): Hono<ConnectionEnv> {
+  const { clock, version } = content;
   const assets = loadAssets();
   const pages = new Map<string, { readonly page: Promise<MadePage>; until: number }>();
   const app = new Hono<ConnectionEnv>();
-
-  async function render(page: Page, now: number, root: string): Promise<string> {
-    const text = await layout(page, { assets, version: content.version, now, root });
-    return text.toString();
-  }
-
-  function listOptions(now: number) {
-    return { now, retentionMs: content.retentionMs, promptUrl: content.promptUrl() };
-  }
 
   /** Answers with the page of a key, which is made once for all clients and reused for a second. */
   async function answer(
@@ -49,7 +42,6 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
     key: readonly unknown[],
     make: (now: number) => Promise<MadePage>,
   ): Promise<Response> {
-    const { clock } = content;
     for (const [old, { until }] of pages) if (until <= clock.monotonic()) pages.delete(old);
     const id = JSON.stringify(key);
     const known = pages.get(id);
@@ -65,6 +57,15 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
     }
   }
 
+  async function render(page: Page, now: number, root: string): Promise<string> {
+    return String(await layout(page, { assets, version, now, root }));
+  }
+
+  function listContext(now: number, root: string, { views }: PageData, project?: string) {
+    const { retentionMs } = content;
+    return { now, retentionMs, promptUrl: content.promptUrl(), root, views, project };
+  }
+
   // The answer to "Poll now" leads back to a page, which has to show the poll.
   app.post(PATHS.poll, async (_context, next) => {
     await next();
@@ -75,10 +76,11 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
     const find = (context.req.query('find') ?? '').slice(0, MAX_LENGTH);
     const page = pageOf(context.req.query('page'));
     return answer(context, ['/', find, page], async (now) => {
-      const overview = await readOverview(content, now);
-      const options = { query: { find, page }, isReady: content.isReady(), ...listOptions(now) };
-      const body = await render(overviewPage(overview, content.monitor(), options), now, './');
-      return { status: 200, body };
+      const data = await readOverview(content, now);
+      const lists = listContext(now, './', data);
+      const query = { find, page };
+      const overview = overviewPage(data, content.monitor(), content.isReady(), query, lists);
+      return { status: 200, body: await render(overview, now, './') };
     });
   });
 
@@ -86,20 +88,19 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
     const project = context.req.param('project');
     const asked = context.req.query('status')?.slice(0, MAX_LENGTH);
     const status = PROMPT_STATUSES.find((each) => each === asked?.toUpperCase());
-    const unknownStatus = status === undefined ? asked : undefined;
-    return answer(context, ['/projects', project, status, unknownStatus], async (now) => {
-      const details = await readProject(content, project, { status, now });
-      if (details === undefined) {
+    const query = { project, status, unknownStatus: status === undefined ? asked : undefined };
+    return answer(context, ['/projects', query], async (now) => {
+      const data = await readProject(content, project, { status, now });
+      if (data === undefined) {
         return { status: 404, body: await render(unknownProjectPage(project), now, '../') };
       }
-      const canPoll = content.isLifecycleEnabled();
-      const asks = { project, status, unknownStatus, canPoll };
-      const page = projectPage(details, { ...asks, ...listOptions(now) });
+      const lists = listContext(now, '../', data, project);
+      const page = projectPage(data, query, content.isLifecycleEnabled(), lists);
       return { status: 200, body: await render(page, now, '../') };
     });
   });
 
-  for (const { path, type, body } of [assets.style, assets.script, assets.icon]) {
+  for (const { path, type, body } of Object.values(assets)) {
     app.get(`/${path}`, (context) =>
       context.body(body, 200, { ...ASSET_HEADERS, 'content-type': type }),
     );
@@ -109,4 +110,21 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
 
 function pageOf(text: string | undefined): number {
   return text !== undefined && /^[1-9]\d{0,5}$/.test(text) ? Number(text) : 1;
+}
+
+/** Reads the files that the pages load from the folder beside this file. */
+export function loadAssets() {
+  return {
+    style: asset(new URL('assets/style.css', import.meta.url), 'text/css'),
+    script: asset(new URL('assets/live.js', import.meta.url), 'text/javascript'),
+    icon: asset(new URL('assets/icon.svg', import.meta.url), 'image/svg+xml'),
+  };
+}
+
+/** `path` has a digest of the content: what a path leads to never changes. */
+function asset(file: URL, type: string) {
+  const body = readFileSync(file, 'utf8');
+  const digest = createHash('sha256').update(body).digest('hex').slice(0, 16);
+  const { name, ext } = parse(file.pathname);
+  return { path: `assets/${name}-${digest}${ext}`, type: `${type}; charset=utf-8`, body };
 }

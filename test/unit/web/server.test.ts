@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import type { StoreReader } from '../../../src/monitor/ports/store.ts';
 import { EventFeed } from '../../../src/web/events/feed.ts';
-import { watchMonitor } from '../../../src/web/page/model/monitor-state.ts';
+import { watchMonitor } from '../../../src/app/monitor-watch.ts';
 import type { FinishedPoll } from '../../../src/monitor/events.ts';
 import type { PollNow } from '../../../src/web/poll-now.ts';
 import { startWebServer, type WebServer, type WebTimeouts } from '../../../src/web/server.ts';

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import { createApi } from '../../../../src/web/api/api.ts';
 import { openApiDocument } from '../../../../src/web/api/openapi.ts';
-import { watchMonitor } from '../../../../src/web/page/model/monitor-state.ts';
+import { watchMonitor } from '../../../../src/app/monitor-watch.ts';
 import { createRoutes } from '../../../../src/web/routes.ts';
 import { anyText } from '../../../support/any-text.ts';
 import { readOpenApi } from '../../../support/openapi.ts';

@@ -1,29 +1,27 @@
 import { html } from 'hono/html';
-import type { Status } from '../../../domain/status.ts';
-import type { FailedRequest, PollFailureReason } from '../../../monitor/errors.ts';
-import type { ListingSnapshot } from '../../../monitor/ports/store.ts';
-import type { ProjectState } from '../content.ts';
-import type { StatusHistory } from '../model/history.ts';
+import type { Status } from '../../domain/status.ts';
+import type { FailedRequest } from '../../monitor/errors.ts';
+import type { ListingSnapshot } from '../../monitor/ports/store.ts';
+import { facts } from './layout.ts';
 import { projectLink, waitText } from './lists.ts';
-import { lastFailureAt, type ProjectView } from '../model/overview-model.ts';
-import { bar, legend, plot } from './plot.ts';
-import { isUnmonitored } from '../model/project-state.ts';
-import { objectiveText } from '../text/expectation-words.ts';
-import { utcTime, duration, timeWithAge } from '../text/time.ts';
-import { untrustedText } from '../text/untrusted-text.ts';
-import type { Html } from '../html.ts';
+import { isUnmonitored, lastFailureAt, type ProjectState, type ProjectView } from './model.ts';
+import { bar, legend, plot, type StatusHistory } from './plot.ts';
 import {
   counted,
+  duration,
   grouped,
   NO_KEY_WORDS,
+  objectiveText,
   POLL_FAILURE_WORDS,
   REFUSED_KEY_WORDS,
-} from '../text/words.ts';
+  timeWithAge,
+  untrustedText,
+  utcTime,
+  type Html,
+} from './text.ts';
 
 /** Characters of each text about the last error that are shown. */
 const MAX_ERROR_LENGTH = 300;
-
-type Down = Extract<ProjectState, { kind: 'down' }>;
 
 /** A project on the overview. */
 export function projectCard(
@@ -32,19 +30,14 @@ export function projectCard(
   now: number,
 ): Html {
   const { watched, state, hasStuckPrompts } = view;
-  const team = html`${
-      watched.team === ''
-        ? ''
-        : html`<dt>Team</dt>
-            <dd>${watched.team}</dd>`
-    }
-    <dt>Objective</dt>
-    <dd>${objectiveText(watched.expect.maxFailureRatio)}</dd>`;
   return html`<li class="project ${state.kind} ${hasStuckPrompts ? 'stuck' : ''}">
     <h3>${projectLink(watched.id, './')}</h3>
     ${stateLine(view, now)} ${countsOf(view)}
     ${history === undefined ? '' : plot(history, now, unmonitoredSince(view))}
-    ${polls(view, now, team)}
+    ${polls(view, now, [
+      ['Team', watched.team || undefined],
+      ['Objective', objectiveText(watched.expect.maxFailureRatio)],
+    ])}
   </li>`;
 }
 
@@ -76,33 +69,26 @@ export function stateLine({ watched, state, snapshot }: ProjectView, now: number
     ${state.failure === undefined ? '' : lastError(state.failure)}`;
 }
 
-function reasonOf({ reason, failure }: Down): Html {
+function reasonOf({ reason, failure }: Extract<ProjectState, { kind: 'down' }>): Html {
   if (reason === undefined) return html`the last poll failed.`;
-  return html`${wordsFor(reason, failure)}. <code>${reason}</code>`;
-}
-
-function wordsFor(reason: PollFailureReason, failure: Down['failure']): string {
-  if (reason !== 'auth' || failure === undefined) return POLL_FAILURE_WORDS[reason];
-  return failure.statusCode === undefined ? NO_KEY_WORDS : REFUSED_KEY_WORDS;
+  let words = POLL_FAILURE_WORDS[reason];
+  if (reason === 'auth' && failure !== undefined) {
+    words = failure.statusCode === undefined ? NO_KEY_WORDS : REFUSED_KEY_WORDS;
+  }
+  return html`${words}. <code>${reason}</code>`;
 }
 
 /** What was requested and what came back: the beginning of each text, as the log has the rest. */
 function lastError({ message, url, statusCode, location, detail }: FailedRequest): Html {
-  const facts = [
-    ['Last error', message],
-    ['Request', url],
-    ['Status', statusCode?.toString()],
-    ['Location', location],
-    ['Answer', detail],
-  ] as const;
-  return html`<dl class="error">
-    ${facts.map(([name, text]) =>
-      text === undefined
-        ? ''
-        : html`<dt>${name}</dt>
-            <dd>${untrustedText(text, MAX_ERROR_LENGTH, 'one line').shown}</dd>`,
-    )}
-  </dl>`;
+  const shown = (text: string | undefined) =>
+    text === undefined ? undefined : untrustedText(text, MAX_ERROR_LENGTH).shown;
+  return facts('error', [
+    ['Last error', shown(message)],
+    ['Request', shown(url)],
+    ['Status', shown(statusCode?.toString())],
+    ['Location', shown(location)],
+    ['Answer', shown(detail)],
+  ]);
 }
 
 /** Time of the last successful poll, if the counts of the project are out of date; otherwise undefined. Epoch ms. */
@@ -149,27 +135,18 @@ function failedAtFirst({ counts, transitions, goneTotal }: ListingSnapshot): Htm
 }
 
 /** Times of the last success, the next poll, the last failure and the prompts that have waited longest, and `more`. */
-export function polls(view: ProjectView, now: number, more?: Html): Html {
+export function polls(
+  view: ProjectView,
+  now: number,
+  more: Parameters<typeof facts>[1] = [],
+): Html {
   const { health, nextPollAt } = view.watched;
-  const failure = lastFailureAt(view);
-  return html`<dl class="polls">
-    <dt>Last success</dt>
-    <dd>
-      ${health.lastSuccessAt === undefined ? 'never' : timeWithAge(health.lastSuccessAt, now)}
-    </dd>
-    <dt>Next poll</dt>
-    <dd>${nextPollAt === undefined ? 'not due' : timeWithAge(nextPollAt, now)}</dd>
-    ${
-      failure === undefined
-        ? ''
-        : html`<dt>Last failure</dt>
-            <dd>${timeWithAge(failure, now)}</dd>`
-    }
-    ${view.longest.map(
-      (wait) =>
-        html`<dt>Longest ${wait.status}</dt>
-          <dd>${waitText(wait)}</dd>`,
-    )}
-    ${more ?? ''}
-  </dl>`;
+  const time = (ms: number | undefined) => (ms === undefined ? undefined : timeWithAge(ms, now));
+  return facts('polls', [
+    ['Last success', time(health.lastSuccessAt) ?? 'never'],
+    ['Next poll', time(nextPollAt) ?? 'not due'],
+    ['Last failure', time(lastFailureAt(view))],
+    ...view.longest.map((wait) => [`Longest ${wait.status}`, waitText(wait)] as const),
+    ...more,
+  ]);
 }

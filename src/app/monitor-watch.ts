@@ -1,11 +1,12 @@
-import type { Observer } from '../../../monitor/events.ts';
-import type { Clock } from '../../../monitor/ports/clock.ts';
-import type { LastReload, MonitorState } from '../content.ts';
+import type { Observer } from '../monitor/events.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
+import type { MonitorState } from '../web/page/model.ts';
+import type { ReloadResult } from '../web/reload-result.ts';
 
 export interface MonitorWatch {
   readonly observe: Observer;
   /** Records an attempt to reload the configuration. */
-  reloaded(result: Omit<LastReload, 'at'>): void;
+  reloaded(result: ReloadResult): void;
   state(): MonitorState;
 }
 

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import type { UnfinishedStatus } from '../../../../../src/domain/status.ts';
-import type { RowQuery, StatusRow } from '../../../../../src/monitor/ports/store.ts';
-import { longestWaiting } from '../../../../../src/web/page/model/overview-model.ts';
-import { listing, stored } from '../../../metrics/setup.ts';
+import type { UnfinishedStatus } from '../../../../src/domain/status.ts';
+import type { RowQuery, StatusRow } from '../../../../src/monitor/ports/store.ts';
+import { longestWaiting } from '../../../../src/web/page/model.ts';
+import { listing, stored } from '../../metrics/setup.ts';
 
 type Prompt = readonly [project: string, status: UnfinishedStatus, since: number];
 

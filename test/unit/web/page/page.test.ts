@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { StoreError } from '../../../../src/monitor/errors.ts';
-import type { PageContent } from '../../../../src/web/page/content.ts';
+import type { PageContent } from '../../../../src/web/page/model.ts';
 import { createPage } from '../../../../src/web/page/routes.ts';
 import { HOUR, MINUTE, NIGHT, openPageWorld, SECOND } from '../../../support/page/world.ts';
 
@@ -23,7 +23,7 @@ async function setUp() {
 
 function textOf(html: string): string {
   return html
-    .replaceAll(/<(svg|head)\b[\s\S]*?<\/\1>/g, ' ')
+    .replaceAll(/<(svg|head)\b[\s\S]*?<\/\1>|<\/d[dt]>/g, ' ')
     .replaceAll(/<[^>]*>/g, '')
     .replaceAll(/\s+/g, ' ');
 }
@@ -402,10 +402,10 @@ describe('expected waiting times on the status page', () => {
 
     expect(cards).toContain('Team search_1 Objective at most 5.5 % of finished prompts may fail');
     expect(alpha).toContain(
-      'Team search_1 PENDING limit 1 min 30 s (configured)RUNNING usually 20 min, limit 1 h (learned) Objective at most 5.5 % of finished prompts may fail',
+      'Team search_1 PENDING limit 1 min 30 s (configured) RUNNING usually 20 min, limit 1 h (learned) Objective at most 5.5 % of finished prompts may fail',
     );
     expect(beta).toContain(
-      'Team none PENDING limit 1 h (default)RUNNING limit 4 h (default) Objective none',
+      'Team none PENDING limit 1 h (default) RUNNING limit 4 h (default) Objective none',
     );
   });
 });

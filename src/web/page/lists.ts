@@ -1,0 +1,274 @@
+import { html } from 'hono/html';
+import { causeOf } from '../../domain/cause.ts';
+import { promptUrl } from '../../domain/prompt-url.ts';
+import { UNFINISHED_STATUSES } from '../../domain/status.ts';
+import { MAX_GROUPED_FAILURES } from '../../monitor/ports/store.ts';
+import type {
+  CauseList,
+  CauseRow,
+  FailureRow,
+  StatusRow,
+  TransitionRow,
+} from '../../monitor/ports/store.ts';
+import { waitOf, type ProjectView, type Wait } from './model.ts';
+import { badge } from './plot.ts';
+import {
+  counted,
+  dayText,
+  duration,
+  expectationText,
+  grouped,
+  NO_ERROR_INFO_WORDS,
+  shareText,
+  shortUntrusted,
+  timeWithAge,
+  untrustedMessage,
+  untrustedName,
+  utcTime,
+  type Html,
+} from './text.ts';
+
+const WAITING = UNFINISHED_STATUSES.join(' or ');
+const NONE = html`<p class="quiet">None.</p>`;
+const STUCK = html`<strong class="stuck"><span aria-hidden="true">!</span> stuck</strong>`;
+
+/** Page that a list is shown on. */
+export interface ListContext {
+  readonly now: number;
+  /** Time for which the store keeps transitions, ms. */
+  readonly retentionMs: number;
+  /** Template of the address of a prompt at the service; undefined without one. */
+  readonly promptUrl: string | undefined;
+  /** Relative path of the overview, `./` or `../`: a proxy may serve the page under another path. */
+  readonly root: string;
+  /** Project of the page; undefined if the list has rows of several projects. */
+  readonly project: string | undefined;
+  /** The configured projects of the page. */
+  readonly views: readonly ProjectView[];
+}
+
+export function projectLink(id: string, root: string): Html {
+  const path = `${root}projects/${encodeURIComponent(id.toWellFormed())}`;
+  return html`<a href="${path}">${shortUntrusted(id).shown}</a>`;
+}
+
+/** Failures, newest first, each with its error_info; `whole` is the maximum length of an unfolded message. */
+export function failureList(
+  rows: readonly FailureRow[],
+  whole: number,
+  context: ListContext,
+): Html {
+  if (rows.length === 0) return NONE;
+  return html`<ol class="failures">
+    ${rows.map(
+      (row) =>
+        html`<li>
+          <div class="head">
+            ${badge('FAILED')}
+            ${context.project === undefined ? projectLink(row.project, context.root) : ''}
+            <div class="id">${promptId(row, context)}</div>
+            ${timeWithAge(row.at, context.now)}
+          </div>
+          ${nameLine(row.promptName)} ${failureDetails(row, whole)}
+        </li>`,
+    )}
+  </ol>`;
+}
+
+function failureDetails({ settlement }: FailureRow, whole: number): Html {
+  if (settlement === undefined) {
+    return html`<p class="quiet">error_info: not fetched yet, evalwatch keeps trying.</p>`;
+  }
+  if (settlement.errorInfo === undefined) {
+    return html`<p>No error_info, because ${NO_ERROR_INFO_WORDS[settlement.reason]}.</p>`;
+  }
+  const { error_id, error_msg } = settlement.errorInfo;
+  return html`<dl class="error">
+    <dt>error_id</dt>
+    <dd class="error-id">${error_id === null ? 'none' : untrustedName(error_id)}</dd>
+    <dt>error_msg</dt>
+    <dd>
+      ${error_msg === null ? 'none' : untrustedMessage(error_msg, whole)}
+      ${settlement.errorMsgTruncated ? html`<p class="quiet">Cut at 8,192 bytes.</p>` : ''}
+    </dd>
+  </dl>`;
+}
+
+/** Causes of the settled failures of the last day, each with its share of them; most frequent first. */
+export function causeList({ causes, others }: CauseList, context: ListContext): Html {
+  const { project, root, now } = context;
+  const period = dayText(context.retentionMs);
+  if (causes.length === 0) {
+    return html`<p class="quiet">No failure of the last ${period} has a known cause.</p>`;
+  }
+  const total = causes.reduce((sum, { count }) => sum + count, others.count);
+  const pathOf = (cause: string) =>
+    `${root}api/v1/failures?${new URLSearchParams({ ...(project !== undefined && { project }), cause }).toString()}`;
+  const rows = causes.map((row): Row => {
+    const projects =
+      project === undefined
+        ? html`<div class="quiet">in ${counted(row.projects, 'project')}</div>`
+        : '';
+    return [
+      causeName(row),
+      html`${shareOf(row.count, total, pathOf(row.cause))} ${projects}`,
+      html`${timeWithAge(row.lastAt, now)}
+      ${row.isNew ? html`<div class="quiet">first ${utcTime(row.firstAt)}</div>` : ''}`,
+    ];
+  });
+  if (others.count > 0) {
+    const name = html`${counted(others.causes, 'other cause')}`;
+    rows.push([name, shareOf(others.count, total), html``]);
+  }
+  const newest = total < MAX_GROUPED_FAILURES ? '' : `newest ${grouped(total)} `;
+  return html`${table(
+      `Causes of the ${newest}failures of the last ${period}, most frequent first`,
+      ['Cause', 'Failures', 'Last seen'],
+      rows,
+    )}
+    <p class="quiet">
+      Failures have the same cause if their messages differ only in what varies, shown as
+      <code>&lt;*&gt;</code>. A cause is new if the store has no earlier failure with it. A failure
+      counts as soon as its error_info is known.
+    </p>`;
+}
+
+function causeName({ cause, errorInfo, isNew }: CauseRow): Html {
+  const { shape } = causeOf(errorInfo);
+  return html`<div class="head">
+      ${isNew ? html`<strong class="is-new">new</strong>` : ''}
+      <span class="error-id"
+        >${errorInfo?.error_id ? untrustedName(errorInfo.error_id) : 'no error_id'}</span
+      >
+      <code class="quiet">${cause}</code>
+    </div>
+    <div>
+      ${shape === '' ? html`<span class="quiet">no error_msg</span>` : untrustedName(shape)}
+    </div>`;
+}
+
+function shareOf(count: number, total: number, path?: string): Html {
+  const text = counted(count, 'failure');
+  return html`${path === undefined ? text : html`<a href="${path}">${text}</a>`},
+    ${shareText(count, total)}
+    <svg class="bar share" viewBox="0 0 100 20" preserveAspectRatio="none" aria-hidden="true">
+      <rect class="none" width="100" height="20" />
+      <rect class="FAILED" width="${((count / total) * 100).toFixed(2)}" height="20" />
+    </svg>`;
+}
+
+export function waitingTable(rows: readonly StatusRow[], context: ListContext): Html {
+  if (rows.length === 0) return html`<p class="quiet">No prompt is ${WAITING}.</p>`;
+  return table(
+    `Prompts that are ${WAITING}, longest first`,
+    ['Prompt', 'Status', 'Waiting'],
+    rows.map((row) => [
+      promptCell(row, context),
+      badge(row.status),
+      html`${waitText(waitIn(row, context))}
+        <div class="quiet">since ${utcTime(row.since)}</div>`,
+    ]),
+  );
+}
+
+/** `for 3 h 40 min, usually 20 min, limit 1 h (learned)`, with a mark if the prompt is stuck. */
+export function waitText({ ms, expectation, isStuck }: Wait): Html {
+  const expected = expectation === undefined ? '' : `, ${expectationText(expectation)}`;
+  return html`for <strong>${duration(ms)}</strong>${expected} ${isStuck ? STUCK : ''}`;
+}
+
+function waitIn(row: StatusRow, { views, now }: ListContext): Wait {
+  const view = views.find(({ watched }) => watched.id === row.project);
+  return waitOf(row, view, now);
+}
+
+export function transitionTable(rows: readonly TransitionRow[], context: ListContext): Html {
+  if (rows.length === 0) return NONE;
+  return table(
+    'Transitions, newest first',
+    ['Prompt or dataset', 'Transition', 'Seen'],
+    rows.map((row) => {
+      const isDataset = row.kind === 'dataset';
+      const id = isDataset
+        ? untrustedName(row.id)
+        : promptId({ ...row, promptId: row.id }, context);
+      return [
+        html`${isDataset ? html`<span class="quiet">dataset</span>` : ''}
+        ${idCell(id, row.project, context)}`,
+        html`${badge(row.from)} → ${badge(row.to)}`,
+        timeWithAge(row.at, context.now),
+      ];
+    }),
+  );
+}
+
+/** Prompts of one project with their status. */
+export function promptTable(rows: readonly StatusRow[], context: ListContext): Html {
+  if (rows.length === 0) return NONE;
+  return table(
+    'Prompts, newest change first',
+    ['Prompt', 'Status', 'Since'],
+    rows.map((row) => [
+      promptCell(row, context),
+      html`${badge(row.status)} ${waitIn(row, context).isStuck ? STUCK : ''}
+      ${row.statusRaw === undefined ? '' : html`<div class="quiet">${untrustedName(row.statusRaw)}</div>`}
+      ${row.missing > 0 ? html`<div class="quiet">not in the last listing</div>` : ''}`,
+      timeWithAge(row.since, context.now),
+    ]),
+  );
+}
+
+function promptCell(row: StatusRow, context: ListContext): Html {
+  return html`${idCell(promptId(row, context), row.project, context)} ${nameLine(row.promptName)}`;
+}
+
+/** The id of a prompt, linked to its page at the service where there is an address. */
+function promptId(row: Pick<StatusRow, 'project' | 'promptId'>, context: ListContext): Html {
+  const url = context.promptUrl && promptUrl(context.promptUrl, row);
+  if (!url) return untrustedName(row.promptId);
+  const { shown, isWhole } = shortUntrusted(row.promptId);
+  // A long id unfolds, which it cannot inside a link.
+  return isWhole
+    ? html`<a href="${url}" rel="noreferrer">${shown}</a>`
+    : html`${untrustedName(row.promptId)}
+        <a href="${url}" rel="noreferrer">Open at the service</a>`;
+}
+
+function nameLine(promptName: string | undefined): Html | '' {
+  return promptName ? html`<div class="quiet">${untrustedName(promptName)}</div>` : '';
+}
+
+function idCell(id: Html, project: string, context: ListContext): Html {
+  return html`<div class="id">${id}</div>
+    ${
+      context.project === undefined
+        ? html`<div class="of">${projectLink(project, context.root)}</div>`
+        : ''
+    }`;
+}
+
+/** The cells of a row, of which the first one names it. */
+type Row = readonly [name: Html, ...cells: Html[]];
+
+/** Repeats the implicit roles: on a phone the cells of a row are stacked by CSS, and some browsers then drop the roles. */
+function table(caption: string, headings: readonly string[], rows: readonly Row[]): Html {
+  return html`<table role="table">
+    <caption>
+      ${caption}
+    </caption>
+    <thead role="rowgroup">
+      <tr role="row">
+        ${headings.map((heading) => html`<th role="columnheader" scope="col">${heading}</th>`)}
+      </tr>
+    </thead>
+    <tbody role="rowgroup">
+      ${rows.map(
+        ([name, ...cells]) =>
+          html`<tr role="row">
+            <th role="rowheader" scope="row">${name}</th>
+            ${cells.map((cell) => html`<td role="cell">${cell}</td>`)}
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}

@@ -1,0 +1,336 @@
+import { isStuck, type StateExpectation } from '../../domain/expectation.ts';
+import { UNFINISHED_STATUSES } from '../../domain/status.ts';
+import type { PromptStatus, UnfinishedStatus } from '../../domain/status.ts';
+import { unlessStoreFails, type StoreFailureReason } from '../../monitor/errors.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
+import { expectationIn, type StateExpectations } from '../../monitor/ports/expectations.ts';
+import type {
+  CauseList,
+  FailureRow,
+  MoveCount,
+  PollHealth,
+  ProjectSnapshot,
+  StatusRow,
+  StoreReader,
+  StoreSnapshot,
+  TransitionRow,
+} from '../../monitor/ports/store.ts';
+import type { WatchedProject } from '../../monitor/ports/watched-project.ts';
+import type { ReloadResult } from '../reload-result.ts';
+import { historyStart, SPAN_MS, statusHistory, type StatusHistory } from './plot.ts';
+import { DAY_MS, type FailureTotal } from './text.ts';
+
+/** Sources of the status page. Times are epoch ms. */
+export interface PageContent {
+  readonly version: string;
+  readonly clock: Clock;
+  readonly store: Pick<
+    StoreReader,
+    | 'snapshot'
+    | 'projects'
+    | 'statuses'
+    | 'transitions'
+    | 'failures'
+    | 'causes'
+    | 'moves'
+    | 'failureCounts'
+  >;
+  /** Time for which the store keeps transitions, ms. */
+  readonly retentionMs: number;
+  /** Template of the address of a prompt at the service; undefined without one. */
+  promptUrl(): string | undefined;
+  /** Store open, scheduler running, not stopping. */
+  isReady(): boolean;
+  /** Whether the page of a project offers to poll it now. */
+  isLifecycleEnabled(): boolean;
+  /** The configured projects, from memory. */
+  projects(): readonly ShownProject[];
+  /** State of evalwatch itself. */
+  monitor(): MonitorState;
+}
+
+export interface ShownProject extends WatchedProject {
+  /** False for a project of another worker as long as the store could not be read. */
+  readonly isHealthKnown: boolean;
+  /** In the past if a tick is late; undefined while nothing is due. */
+  readonly nextPollAt: number | undefined;
+  /** Undefined until its durations were read for the first time. */
+  readonly expectations: StateExpectations | undefined;
+}
+
+export interface MonitorState {
+  readonly startedAt: number;
+  /** Undefined before the first write. */
+  readonly lastCommitAt: number | undefined;
+  readonly lastCommitFailure:
+    { readonly at: number; readonly reason: StoreFailureReason } | undefined;
+  /** Undefined before the first reload. */
+  readonly lastReload: (ReloadResult & { readonly at: number }) | undefined;
+  /** Runs that never started, and runs skipped because the one before still ran, since the start. */
+  readonly missedRuns: number;
+  readonly skippedRuns: number;
+  readonly lastLostRunAt: number | undefined;
+}
+
+/** Whether a project is polled successfully. */
+export type ProjectState =
+  | { readonly kind: 'up' }
+  | ({ readonly kind: 'down' } & Pick<PollHealth, 'reason' | 'failure'>)
+  /** Its poll has been due for longer than a minute. */
+  | { readonly kind: 'late'; readonly dueAt: number }
+  | { readonly kind: 'new' }
+  /** Another worker polls it, and the store could not be read yet. */
+  | { readonly kind: 'unknown' };
+
+/** Delay of a poll, ms, that a working scheduler never reaches. */
+const LATE_MS = 60_000;
+
+function stateOf({ health, isHealthKnown, nextPollAt }: ShownProject, now: number): ProjectState {
+  if (!isHealthKnown) return { kind: 'unknown' };
+  if (health.lastPollAt !== undefined && !health.up) {
+    return { kind: 'down', reason: health.reason, failure: health.failure };
+  }
+  if (nextPollAt !== undefined && nextPollAt < now - LATE_MS) {
+    return { kind: 'late', dueAt: nextPollAt };
+  }
+  return { kind: health.up ? 'up' : 'new' };
+}
+
+/** Whether the statuses of the project are out of date, because it is not polled or its polls fail. */
+export function isUnmonitored({ kind }: ProjectState): boolean {
+  return kind === 'down' || kind === 'late';
+}
+
+/** Maximum number of transitions behind the plots, so that a busy day does not delay a scrape. */
+const MAX_MOVES = 20_000;
+/** Maximum number of failures that are counted for a project; takes SQLite 20 ms. */
+const MAX_COUNTED = 100_000;
+const CAUSES_SHOWN = 10;
+const WAITING_SHOWN = 10;
+/** Maximum numbers of rows in the lists of the overview, and of the page of a project. */
+export const ROWS_SHOWN = {
+  overview: { failures: 10, transitions: 20, prompts: 0 },
+  project: { failures: 20, transitions: 30, prompts: 50 },
+} as const;
+
+/** What a page shows, of all projects or of one. */
+export interface PageData {
+  /** The configured projects, those that need attention first. */
+  readonly views: readonly ProjectView[];
+  /** Undefined while the store cannot be read. */
+  readonly store: Reading | undefined;
+}
+
+/** Result of one reading of the store. */
+export interface Reading {
+  readonly snapshot: StoreSnapshot;
+  /** Moves of the last day. */
+  readonly moves: readonly MoveCount[];
+  /** Time before which the moves are unknown, because of retention or of the maximum. Epoch ms. */
+  readonly knownSince: number;
+  /** Failures of the last day, by project; projects without any are absent. */
+  readonly failureCounts: ReadonlyMap<string, number>;
+  /** Causes of the failures of the last day. */
+  readonly causes: CauseList;
+  readonly failures: readonly FailureRow[];
+  readonly transitions: readonly TransitionRow[];
+  /** Longest first. */
+  readonly waiting: readonly StatusRow[];
+  /** Empty on the overview. */
+  readonly prompts: readonly StatusRow[];
+}
+
+/** A configured project with its rows of the store. */
+export interface ProjectView {
+  readonly watched: ShownProject;
+  readonly state: ProjectState;
+  /** Undefined while the store cannot be read. */
+  readonly snapshot: ProjectSnapshot | undefined;
+  /** Failures of the last day, or of the retention if that is shorter; undefined while the store cannot be read. */
+  readonly failures: FailureTotal | undefined;
+  /** The prompt that has waited longest in each status; statuses without prompts are absent. */
+  readonly longest: readonly (Wait & { readonly status: UnfinishedStatus })[];
+  readonly hasStuckPrompts: boolean;
+}
+
+/** Time that a prompt has been in its status, compared with what is expected. */
+export interface Wait {
+  readonly ms: number;
+  /** Undefined if nothing is expected, or while it is unknown. */
+  readonly expectation: StateExpectation | undefined;
+  /** Whether it is beyond the limit. False unless the project is up: the prompt may have moved meanwhile. */
+  readonly isStuck: boolean;
+}
+
+/** Reads what the overview shows. */
+export async function readOverview(content: PageContent, now: number): Promise<PageData> {
+  const store = await unlessStoreFails(() => read(content, now, ROWS_SHOWN.overview));
+  return { store, views: viewsOf(content.projects(), store, now).toSorted(byUrgency) };
+}
+
+/**
+ * Reads what the page of a project shows, its prompts in one status or all of them; undefined if the project is neither
+ * configured nor stored.
+ */
+export async function readProject(
+  content: PageContent,
+  project: string,
+  { status, now }: { status: PromptStatus | undefined; now: number },
+): Promise<PageData | undefined> {
+  const configured = content.projects().filter(({ id }) => id === project);
+  const isKnown = configured.length > 0 || (await content.store.projects()).includes(project);
+  if (!isKnown) return undefined;
+  const store = await unlessStoreFails(() =>
+    read(content, now, ROWS_SHOWN.project, project, status),
+  );
+  return { store, views: viewsOf(configured, store, now) };
+}
+
+/** Reads the rows of one project or of all. */
+async function read(
+  { store, retentionMs }: PageContent,
+  now: number,
+  limits: { readonly failures: number; readonly transitions: number; readonly prompts: number },
+  project?: string,
+  status?: PromptStatus,
+): Promise<Reading> {
+  const dayAgo = now - DAY_MS;
+  const reading = store.snapshot(project);
+  const history = { project, since: historyStart(now), spanMs: SPAN_MS, limit: MAX_MOVES };
+  const [snapshot, { moves, since }, counts, causes, failures, transitions, prompts, waiting] =
+    await Promise.all([
+      reading,
+      store.moves(history),
+      store.failureCounts({ project, since: dayAgo, limitPerProject: MAX_COUNTED }),
+      store.causes({ project, since: dayAgo, limit: CAUSES_SHOWN }),
+      store.failures({ project, limit: limits.failures }),
+      store.transitions({ project, limit: limits.transitions }),
+      limits.prompts === 0 ? [] : store.statuses({ project, status, limit: limits.prompts }),
+      reading.then(({ projects }) => longestWaiting(store, projects)),
+    ]);
+  const failureCounts = new Map(counts.map((each) => [each.project, each.count]));
+  const knownSince = Math.max(since, now - retentionMs);
+  const rows = { failures, transitions, waiting, prompts };
+  return { snapshot, moves, knownSince, failureCounts, causes, ...rows };
+}
+
+function viewsOf(
+  projects: readonly ShownProject[],
+  reading: Reading | undefined,
+  now: number,
+): readonly ProjectView[] {
+  const snapshots = new Map(reading?.snapshot.projects.map((each) => [each.project, each]));
+  return projects.map((watched) => {
+    const state = stateOf(watched, now);
+    const snapshot = snapshots.get(watched.id);
+    const oldest = snapshot?.listings.get('prompt')?.oldest;
+    const longest = UNFINISHED_STATUSES.flatMap((status) => {
+      const since = oldest?.get(status);
+      if (since === undefined) return [];
+      return [{ status, ...waitOf({ status, since }, { watched, state }, now) }];
+    });
+    const count = reading?.failureCounts.get(watched.id) ?? 0;
+    return {
+      watched,
+      state,
+      snapshot,
+      failures: reading && { count, isCapped: count >= MAX_COUNTED },
+      longest,
+      hasStuckPrompts: longest.some((wait) => wait.isStuck),
+    };
+  });
+}
+
+/** Compares the wait of a prompt with what is expected. `project` is undefined if it is not configured. */
+export function waitOf(
+  { status, since }: Pick<StatusRow, 'status' | 'since'>,
+  project: Pick<ProjectView, 'watched' | 'state'> | undefined,
+  now: number,
+): Wait {
+  const ms = now - since;
+  const expectation = expectationIn(status, project?.watched.expectations);
+  return { ms, expectation, isStuck: project?.state.kind === 'up' && isStuck(ms, expectation) };
+}
+
+/**
+ * Returns the prompts of these projects that have waited longest. Reads one project and status after the other, the oldest
+ * first, until no other one can have a prompt that has waited longer: most often the first is enough.
+ */
+export async function longestWaiting(
+  store: Pick<PageContent['store'], 'statuses'>,
+  projects: readonly ProjectSnapshot[],
+): Promise<readonly StatusRow[]> {
+  const states = projects
+    .flatMap(({ project, listings }) =>
+      Array.from(listings.get('prompt')?.oldest ?? [], ([status, since]) => {
+        return { project, status, since };
+      }),
+    )
+    .toSorted((a, b) => a.since - b.since);
+  let longest: readonly StatusRow[] = [];
+  for (const { project, status, since } of states) {
+    const last = longest[WAITING_SHOWN - 1];
+    if (last !== undefined && last.since <= since) break;
+    const rows = await store.statuses({ project, status, order: 'oldest', limit: WAITING_SHOWN });
+    longest = longest
+      .concat(rows)
+      .toSorted((a, b) => a.since - b.since)
+      .slice(0, WAITING_SHOWN);
+  }
+  return longest;
+}
+
+/**
+ * Order of projects: unmonitored ones by the time of their last success, then those not polled yet or unknown, those with
+ * stuck prompts, those with failures, and the others. Equal ones are ordered by the newest failure, then by id.
+ */
+function byUrgency(a: ProjectView, b: ProjectView): number {
+  const [rankA, rankB] = [rankOf(a), rankOf(b)];
+  if (rankA !== rankB) return rankA - rankB;
+  if (isUnmonitored(a.state)) {
+    const since = ({ watched }: ProjectView) => watched.health.lastSuccessAt ?? 0;
+    if (since(a) !== since(b)) return since(a) - since(b);
+  } else {
+    const newest = (view: ProjectView) => (hasFailures(view) && lastFailureAt(view)) || 0;
+    if (newest(a) !== newest(b)) return newest(b) - newest(a);
+  }
+  return a.watched.id < b.watched.id ? -1 : 1;
+}
+
+function rankOf(view: ProjectView): number {
+  if (isUnmonitored(view.state)) return 0;
+  if (view.state.kind === 'new' || view.state.kind === 'unknown') return 1;
+  if (view.hasStuckPrompts) return 2;
+  return hasFailures(view) ? 3 : 4;
+}
+
+function hasFailures({ failures }: ProjectView): boolean {
+  return failures !== undefined && failures.count > 0;
+}
+
+export function lastFailureAt({ snapshot }: ProjectView): number | undefined {
+  return snapshot?.listings.get('prompt')?.lastFailureAt;
+}
+
+/** Adds up the failures of these projects; undefined while the store cannot be read. */
+export function sumFailures(views: readonly ProjectView[]): FailureTotal | undefined {
+  const each = views.map(({ failures }) => failures);
+  if (each.includes(undefined)) return undefined;
+  return {
+    count: each.reduce((sum, failures) => sum + (failures?.count ?? 0), 0),
+    isCapped: each.some((failures) => failures?.isCapped),
+  };
+}
+
+/** The last day of a project; undefined while the store cannot be read. */
+export function historyOf(
+  { snapshot }: ProjectView,
+  reading: Reading | undefined,
+  now: number,
+): StatusHistory | undefined {
+  const counts = snapshot?.listings.get('prompt')?.counts;
+  if (snapshot === undefined || counts === undefined || reading === undefined) return undefined;
+  const moves = reading.moves.filter(({ project }) => project === snapshot.project);
+  const knownSince = Math.max(reading.knownSince, snapshot.configuredAt);
+  return statusHistory(counts, moves, { since: historyStart(now), knownSince });
+}
