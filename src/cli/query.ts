@@ -33,11 +33,13 @@ export async function loadConfiguration(
   { env }: Pick<Context, 'env'>,
   keys: 'with keys' | 'without keys',
 ): Promise<Config> {
+  const requireSecrets = keys === 'with keys';
+  // To compile the parser takes a command as long as to open the store. It pays in a daemon, which reloads.
+  (await import('zod')).config({ jitless: !requireSecrets });
   const [{ loadConfig }, { validateSchedule }] = await Promise.all([
     import('../config/load.ts'),
     import('../schedule/calendar.ts'),
   ]);
-  const requireSecrets = keys === 'with keys';
   return loadConfig({ file: configFile(option, env), env, validateSchedule, requireSecrets });
 }
 
