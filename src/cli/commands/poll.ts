@@ -1,6 +1,5 @@
 import type { Engine } from '../../app/engine.ts';
 import type { Config } from '../../config/config.ts';
-import { localAddresses } from '../../config/listen-address.ts';
 import { quoteId } from '../../config/redaction.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import { pollResult, pollResultFields, type PollResult } from '../../rows/fields.ts';
@@ -104,7 +103,7 @@ async function pollOne(engine: Engine, id: string, dueAt: number): Promise<PollR
  * the machine of the daemon.
  */
 function describePollRequest({ web }: Config, project: string | undefined): string {
-  const [host = web.host] = localAddresses(web.host);
+  const host = { '0.0.0.0': '127.0.0.1', '::': '::1' }[web.host] ?? web.host;
   const authority = `${host.includes(':') ? `[${host}]` : host}:${web.port}`;
   // An apostrophe would end the quotes of the shell.
   const id = project && encodeURIComponent(project).replaceAll("'", '%27');
