@@ -5,6 +5,8 @@ import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
+import { openStoreInProcess } from '../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 import { execute } from '../../support/command-line.ts';
 import { SOURCE_ENTRY } from '../../support/entry.ts';
@@ -51,6 +53,25 @@ it('an installation from the sources exits 2 and names npm run pack', async () =
   const { code, stdout, stderr } = await execute(process.execPath, [installed, 'status']);
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toMatch(/^evalwatch is installed from its sources, [^\n]*npm run pack[^\n]*\n$/);
+});
+
+it('a command that reads the store loads no simulator, no web server and no client of the service', async () => {
+  const recorder = preload(`
+    import { registerHooks } from 'node:module';
+    const loaded = [];
+    registerHooks({ load: (url, context, next) => (loaded.push(url), next(url, context)) });
+    process.on('exit', () => process.stderr.write(loaded.join(' ')));`);
+  await using place = await temporaryDirectory();
+  const store = join(place.path, 'evalwatch.db');
+  await (await openStoreInProcess({ path: store, clock: systemClock, emit: () => {} })).close();
+  const args = [SOURCE_ENTRY, 'failures', '--store', store];
+  const { code, stderr } = await execute(process.execPath, [...recorder, ...args]);
+  expect(code).toBe(0);
+  const folders = Array.from(stderr.matchAll(/\/src\/([\w-]+)\//g), ([, folder]) => folder);
+  expect(folders).toContain('store');
+  expect(
+    folders.filter((each) => /simulator|web|evaluation-api|metrics|log/.test(each ?? '')),
+  ).toEqual([]);
 });
 
 /** Returns arguments of Node that replace the command line by this code. */
