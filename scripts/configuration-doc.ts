@@ -1,7 +1,7 @@
 import { DURATION_PATTERN } from '../src/domain/duration.ts';
 import { configJsonSchema } from '../src/config/json-schema.ts';
-import { OVERRIDES } from '../src/config/overrides.ts';
-import { SIZE_PATTERN } from '../src/config/values/size.ts';
+import { OVERRIDES } from '../src/config/load.ts';
+import { SIZE_PATTERN } from '../src/config/options.ts';
 
 interface Option {
   readonly type?: string | readonly string[];

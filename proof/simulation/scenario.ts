@@ -47,7 +47,6 @@ export function configOf(isShared: boolean, projects: readonly Project[]): Confi
   const expect = { limits: { PENDING: 'auto', RUNNING: 'auto' }, maxFailureRatio: 0.2 } as const;
   return {
     file: '/simulated.yaml',
-    files: [],
     sources: [],
     service: {
       baseUrl: 'http://service.test',

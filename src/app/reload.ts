@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
 import type { Config } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
-import { contentOf, readSources } from '../config/source.ts';
+import { contentOf, readSources } from '../config/load.ts';
 import type { Logger } from '../log/logger.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
@@ -117,10 +117,10 @@ export function createReload(options: ReloadOptions): Reload {
 
   /** Reloads, unless the files change meanwhile or another reload has applied them. */
   async function reloadWatched(content: string): Promise<void> {
-    const { sources } = config();
+    const paths = config().sources.map(({ path }) => path);
     const loading = loadConfig();
     await loading.catch(() => {});
-    const isSame = (await readSources(sources)).content === content;
+    const isSame = readSources(paths).content === content;
     if (isSame && !isApplied(content)) await reload(loading, content);
   }
 
@@ -135,7 +135,7 @@ export function createReload(options: ReloadOptions): Reload {
       return waiting;
     },
     look: async () => {
-      const { content, isReadable } = await readSources(config().sources);
+      const { content, isReadable } = readSources(config().sources.map(({ path }) => path));
       seen = { content, looks: content === seen.content ? seen.looks + 1 : 1 };
       const isSettled = seen.looks >= (isReadable ? SETTLED_LOOKS : UNREADABLE_LOOKS);
       if (!isSettled || isDone(content)) return;

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
 import { ConfigError } from '../config/config-error.ts';
-import { readSources } from '../config/source.ts';
-import { loadWebConfig, type WebConfig } from '../config/web-file/web-file.ts';
+import { readSources } from '../config/load.ts';
+import { loadWebConfig, type WebConfig } from '../config/web-file.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { ChangingProtection } from '../web/protection/changing-protection.ts';
@@ -52,7 +52,7 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
   /** Reads the files; with `isLook`, only if that can change something. */
   async function read(isLook: boolean): Promise<void> {
     // Hashed before the files are read: a change in between is noticed at the next look.
-    const now = (await readSources(good.files.map((path) => ({ path })))).content;
+    const now = readSources(good.files).content;
     if (isLook && now === content && !bad) return;
     try {
       const next = await loadWebConfig(file);

@@ -1,9 +1,16 @@
 import type { Expectations } from '../domain/expectation.ts';
 import type { LogLevel } from '../domain/log-level.ts';
-import type { ListenAddress } from './values/address.ts';
+import type { ListenAddress } from './addresses.ts';
 import type { SecretSource } from '../domain/secret-source.ts';
 import type { ServiceSettings } from '../monitor/ports/service.ts';
-import type { Source } from './source.ts';
+
+/** A file whose content is part of a configuration. */
+export interface Source {
+  /** Absolute. */
+  readonly path: string;
+  /** Identifies the content that was read. */
+  readonly digest: string;
+}
 
 interface SqliteStoreConfig {
   readonly path: string;
@@ -11,7 +18,7 @@ interface SqliteStoreConfig {
 }
 
 interface PostgresStoreConfig {
-  /** Source of the database's address. postgres-url.ts reads the address when it is needed. */
+  /** Source of the database's address. It is read when it is needed. */
   readonly postgresUrl: SecretSource;
   /** Length of a lease: time for which a worker keeps its projects after its last renewal. */
   readonly leaseMs: number;
@@ -19,7 +26,7 @@ interface PostgresStoreConfig {
 }
 
 /** Address that heartbeats request, or its source (docs/specification.md#heartbeat). It is a secret in any case. */
-export type HeartbeatUrl = SecretSource | { readonly url: string };
+export type HeartbeatUrl = { readonly file: string } | { readonly url: string };
 
 export interface ProjectConfig {
   readonly id: string;
@@ -38,8 +45,6 @@ export interface ProjectConfig {
 export interface Config {
   /** Absolute path of the configuration file. */
   readonly file: string;
-  /** Absolute paths of that file and of each file that it names, except the store; without duplicates. */
-  readonly files: readonly string[];
   /** The file itself and `ca_file`: the files whose content was read into this configuration. */
   readonly sources: readonly Source[];
   readonly service: ServiceSettings;

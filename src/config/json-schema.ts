@@ -1,13 +1,10 @@
 import { z } from 'zod';
 import { fileSchema } from './schema.ts';
-import { API_KEY_OPTIONS, POSTGRES_URL_OPTIONS } from './secret-options.ts';
 
-const API_KEY = API_KEY_OPTIONS.map((name) => ({ required: [name] }));
-const POSTGRES = POSTGRES_URL_OPTIONS.map((name) => ({ required: [name] }));
-const TWO_STORES = [
-  { required: [...POSTGRES_URL_OPTIONS] },
-  { required: ['path'], anyOf: POSTGRES },
-];
+const POSTGRES_URL = ['postgres_url_file', 'postgres_url_env'];
+const API_KEY = ['api_key_file', 'api_key_env'].map((name) => ({ required: [name] }));
+const POSTGRES = POSTGRES_URL.map((name) => ({ required: [name] }));
+const TWO_STORES = [{ required: POSTGRES_URL }, { required: ['path'], anyOf: POSTGRES }];
 
 /**
  * Returns the JSON Schema (draft 2020-12) of the configuration file, for editors. It describes shape, defaults, ranges
@@ -20,14 +17,14 @@ export function configJsonSchema(): object {
     override: ({ jsonSchema }) => {
       const { properties: options = {} } = jsonSchema;
       if ('api_key_env' in options) {
-        jsonSchema.not = { required: [...API_KEY_OPTIONS] };
+        jsonSchema.not = { required: ['api_key_file', 'api_key_env'] };
       }
       if ('postgres_url_env' in options) {
         // An empty section is null, which has every required key.
         jsonSchema.not = { type: 'object', anyOf: TWO_STORES };
         jsonSchema.dependentSchemas = { lease: { anyOf: POSTGRES } };
       }
-      if ('url_env' in options) jsonSchema.maxProperties = 1;
+      if ('url_file' in options) jsonSchema.maxProperties = 1;
     },
   });
   return {

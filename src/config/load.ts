@@ -1,20 +1,23 @@
+import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
-import { readCertificates, readPemFile } from './pem-file.ts';
-import type { Config } from './config.ts';
-import { toConfigError, notAMapping } from './to-config-error.ts';
-import { applyOverrides } from './overrides.ts';
-import { checkRules, type RuleOptions } from './rules.ts';
-import { MAX_CONFIG_BYTES, readDocument } from './document/read-document.ts';
-import { fileSchema, KEYS } from './schema.ts';
-import { toSource } from './source.ts';
-import { toConfig } from './to-config.ts';
-import { isMapping, type Tree } from './document/tree.ts';
+import type { Expectations } from '../domain/expectation.ts';
+import type { SecretSource } from '../domain/secret-source.ts';
+import { readTextFile } from '../files/read-file.ts';
+import type { Config, HeartbeatUrl, Source } from './config.ts';
+import { throwFaults, type Tree } from './config-error.ts';
+import { type Env, readVariable, resolveFromUser } from './environment.ts';
+import { checkRules, isPostgres, type RuleOptions } from './rules.ts';
+import { type ConfigFile, fileSchema, OPTIONS } from './schema.ts';
+import { couldBeKey, readPemFile } from './secrets.ts';
+import { isMapping, MAX_CONFIG_BYTES, readYamlFile } from './yaml.ts';
 
 export interface LoadOptions extends RuleOptions {
   /** Relative paths in the file start from its directory. */
   readonly file: string;
 }
+
+const ADVICE = '; name one with --config or EVALWATCH_CONFIG, or write one with `evalwatch init`';
 
 /**
  * Reads and checks the configuration: the file, and the variables that override it (docs/specification.md#configuration-file).
@@ -23,43 +26,183 @@ export interface LoadOptions extends RuleOptions {
  */
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { file, env } = options;
-  const document = await readDocument(file, MAX_CONFIG_BYTES, ADVICE);
-  const root = document.value ?? {};
-  if (!isMapping(root)) throw notAMapping(document, file);
-  const { tree, variables } = applyOverrides(withSections(root), env);
+  const yaml = await readYamlFile(file, MAX_CONFIG_BYTES, ADVICE);
+  const { tree, variables } = applyOverrides(yaml.tree, env);
   // With 100,000 projects each step takes up to half a second: polls and beats run between them.
   await setImmediate();
   const parsed = fileSchema.safeParse(tree);
   await setImmediate();
-  const ca = await readPemFile(tree, ['service', 'ca_file'], dirname(file), readCertificates);
+  const ca = readPemFile(tree, ['service', 'ca_file'], dirname(file), 'certificates');
   const findings = [
-    ...checkRules(tree, { ...options, lineOf: (path) => document.locate(path).line }),
+    ...checkRules(tree, { ...options, lineOf: (path) => yaml.locate(path).line }),
     ...ca.findings,
   ];
-  const issues = parsed.error?.issues ?? [];
-  const error = toConfigError({ file, document, issues, findings, keys: KEYS, variables });
-  if (!parsed.success || error !== undefined) throw error ?? parsed.error;
+  throwFaults(yaml, OPTIONS, parsed.error?.issues ?? [], findings, variables);
+  if (!parsed.success) throw parsed.error;
   await setImmediate();
-  const sources = [
-    toSource(resolve(file), document.text),
-    ...(ca.path !== undefined && ca.text !== undefined ? [toSource(ca.path, ca.text)] : []),
-  ];
+  const sources = [toSource(resolve(file), yaml.text)];
+  if (ca.path !== undefined && ca.text !== undefined) sources.push(toSource(ca.path, ca.text));
   return toConfig(parsed.data, { file, env, authorities: ca.text, sources });
 }
 
-const ADVICE = '; name one with --config or EVALWATCH_CONFIG, or write one with `evalwatch init`';
+/** Environment variables that replace options of the file (docs/specification.md#environment-overrides). */
+export const OVERRIDES = [
+  { name: 'EVALWATCH_SERVICE_BASE_URL', section: 'service', key: 'base_url' },
+  { name: 'EVALWATCH_STORE_PATH', section: 'store', key: 'path' },
+  { name: 'EVALWATCH_WEB_LISTEN', section: 'web', key: 'listen' },
+  { name: 'EVALWATCH_LOG_LEVEL', section: 'log', key: 'level' },
+] as const;
 
-/** Returns the file with an empty mapping in each section that is absent or empty. */
-function withSections(root: Tree): Tree {
-  const { service, expect, store, web, log, heartbeat } = root;
+/**
+ * Replaces options of the file by the values of environment variables, which are checked instead. Each section that is absent or
+ * empty becomes an empty mapping.
+ * @returns the new tree, and the name of the variable for each replaced `section.key`
+ */
+function applyOverrides(file: Tree, env: Env) {
+  const tree: Record<string, unknown> = { __proto__: null, ...file };
+  for (const section of ['service', 'expect', 'store', 'web', 'log', 'heartbeat']) {
+    tree[section] ??= {};
+  }
+  const variables = new Map<string, string>();
+  for (const { name, section, key } of OVERRIDES) {
+    const given = readVariable(env, name);
+    const before = tree[section];
+    if (given === undefined || !isMapping(before)) continue;
+    // The image sets EVALWATCH_STORE_PATH for every configuration, also for one with PostgreSQL.
+    if (section === 'store' && isPostgres(before)) continue;
+    const value = section === 'store' ? resolveFromUser(given, env) : given;
+    tree[section] = { __proto__: null, ...before, [key]: value };
+    variables.set(`${section}.${key}`, name);
+  }
+  return { tree, variables };
+}
+
+interface Context {
+  readonly file: string;
+  readonly env: Env;
+  /** Content of `ca_file`, if there is one. */
+  readonly authorities: string | undefined;
+  readonly sources: readonly Source[];
+}
+
+/** Converts the content of a valid file to the frozen configuration. Relative paths start from the file's directory. */
+function toConfig(content: ConfigFile, { file, env, authorities, sources }: Context): Config {
+  const { service, store, web, heartbeat } = content;
+  const directory = dirname(file);
+  const secret = (path: string | undefined, variable = ''): SecretSource =>
+    path === undefined
+      ? { env: variable, value: readVariable(env, variable) }
+      : { file: resolve(directory, path) };
+  const apiKey = (path: string | undefined, variable: string | undefined): SecretSource =>
+    path !== undefined && couldBeKey(path)
+      ? { file: resolve(directory, path), couldBeKey: true }
+      : secret(path, variable);
+  const heartbeatUrl = (): HeartbeatUrl | undefined => {
+    if (heartbeat.url !== undefined) return { url: heartbeat.url };
+    const { url_file: path } = heartbeat;
+    return path === undefined ? undefined : { file: resolve(directory, path) };
+  };
+  // Shared by all projects without their own: there can be 100,000.
+  const serviceKey = apiKey(service.api_key_file, service.api_key_env);
+  const expectations = toExpectations(content.expect, {});
+  return deepFreeze({
+    file: resolve(file),
+    sources,
+    service: {
+      baseUrl: service.base_url,
+      timeoutMs: service.timeout,
+      retries: service.retries,
+      maxConcurrency: service.max_concurrency,
+      maxRequestsPerSecond: service.max_requests_per_second,
+      maxResponseBytes: service.max_response_size,
+      maxItems: service.max_items,
+      authorities,
+      proxyUrl: service.proxy_url,
+    },
+    promptUrl: service.prompt_url,
+    jitterMs: content.jitter,
+    missingAfter: content.missing_after,
+    projects: content.projects.map((project) => {
+      const { api_key_file: path, api_key_env: variable } = project;
+      return {
+        id: project.id,
+        schedule: project.schedule ?? content.schedule,
+        timezone: project.timezone ?? content.timezone,
+        key: path === undefined && variable === undefined ? serviceKey : apiKey(path, variable),
+        datasets: project.datasets,
+        team: project.team ?? '',
+        expect: project.expect ? toExpectations(content.expect, project.expect) : expectations,
+      };
+    }),
+    store: {
+      ...(isPostgres(store)
+        ? {
+            postgresUrl: secret(store.postgres_url_file, store.postgres_url_env),
+            leaseMs: store.lease,
+          }
+        : { path: resolve(directory, store.path) }),
+      retentionMs: store.retention,
+    },
+    web: {
+      ...web.listen,
+      allowedHosts: [...web.allowed_hosts, ...hostOf(web.external_url)],
+      externalUrl: web.external_url,
+      enableLifecycle: web.enable_lifecycle,
+      configFile: web.config_file === undefined ? undefined : resolve(directory, web.config_file),
+    },
+    log: { level: content.log.level },
+    heartbeat: heartbeatUrl(),
+  });
+}
+
+function hostOf(url: string | undefined): readonly string[] {
+  return url === undefined ? [] : [new URL(url).hostname.replace(/\.$/, '')];
+}
+
+/** Returns the expectations of a project: its own options, and those for all projects where it has none. */
+function toExpectations(
+  all: ConfigFile['expect'],
+  own: NonNullable<ConfigFile['projects'][number]['expect']>,
+): Expectations {
+  const ratio = own.max_failure_ratio ?? all.max_failure_ratio;
   return {
-    __proto__: null,
-    ...root,
-    service: service ?? {},
-    expect: expect ?? {},
-    store: store ?? {},
-    web: web ?? {},
-    log: log ?? {},
-    heartbeat: heartbeat ?? {},
+    limits: {
+      PENDING: own.max_pending ?? all.max_pending,
+      RUNNING: own.max_running ?? all.max_running,
+    },
+    maxFailureRatio: ratio === 'off' ? undefined : ratio,
+  };
+}
+
+function deepFreeze<T>(value: T): T {
+  if (Object.isFrozen(value)) return value;
+  Object.values(value ?? {}).forEach(deepFreeze);
+  return Object.freeze(value);
+}
+
+/** Largest file that a configuration reads: the limit of `ca_file`. */
+const MAX_SOURCE_BYTES = 16 * 1024 * 1024;
+
+export function toSource(path: string, text: string): Source {
+  return { path, digest: createHash('sha256').update(text).digest('base64') };
+}
+
+/** Returns the content of these files when they were read, to compare with {@link readSources}. */
+export function contentOf(sources: readonly Source[]): string {
+  return sources.map(({ digest }) => digest).join('\n');
+}
+
+/**
+ * Reads files again. Equal contents are equal texts or the same reasons why files cannot be read.
+ * @param paths absolute
+ */
+export function readSources(paths: readonly string[]): { content: string; isReadable: boolean } {
+  const now = paths.map((path) => {
+    const { text, fault } = readTextFile(path, MAX_SOURCE_BYTES);
+    return { digest: fault ?? toSource(path, text).digest, isReadable: fault === undefined };
+  });
+  return {
+    content: now.map(({ digest }) => digest).join('\n'),
+    isReadable: now.every(({ isReadable }) => isReadable),
   };
 }

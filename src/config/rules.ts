@@ -1,17 +1,9 @@
-import { isPlainHttp } from './values/address.ts';
+import { isPlainHttp } from './addresses.ts';
+import type { Finding, Path, Tree } from './config-error.ts';
 import { type Env, readVariable, VARIABLE_NAME } from './environment.ts';
-import { MAX_TEXT_LENGTH } from './values/option-types.ts';
-import { type Finding, optionName } from './finding.ts';
-import { quoteIfSafe, quoteId, describeUnsetVariable } from './redaction.ts';
-import {
-  API_KEY_OPTIONS,
-  givenOption,
-  HEARTBEAT_URL_OPTIONS,
-  POSTGRES_URL_OPTIONS,
-  type SecretOptions,
-} from './secret-options.ts';
-import { isMapping, mappingAt, type Tree } from './document/tree.ts';
-import type { Path } from './document/yaml-document.ts';
+import { MAX_TEXT_LENGTH } from './options.ts';
+import { quoteId } from './suggest.ts';
+import { isMapping, mappingAt } from './yaml.ts';
 
 /** Inputs of the rules besides the file. */
 export interface RuleOptions {
@@ -27,150 +19,145 @@ interface RulesContext extends RuleOptions {
   readonly lineOf: (path: Path) => number;
 }
 
+/** The options that name the source of one secret: a file, or another source. */
+type SourceOptions = readonly [file: string, other: string];
+
+const API_KEY = ['api_key_file', 'api_key_env'] as const;
+const POSTGRES_URL = ['postgres_url_file', 'postgres_url_env'] as const;
+
+function has(section: Tree, options: SourceOptions): boolean {
+  return options.some((name) => section[name] !== undefined);
+}
+
+/** Whether the section `store` names a PostgreSQL database. */
+export function isPostgres(store: Tree): boolean {
+  return has(store, POSTGRES_URL);
+}
+
 /**
  * Checks the rules that the schema cannot express: rules for several options together, or for more than the file. They
  * read the raw tree, so that they apply also when the schema rejects the file, and skip values of wrong types.
  */
 export function checkRules(tree: Tree, context: RulesContext): readonly Finding[] {
+  const projects = projectsOf(tree);
   return [
     ...checkPlainHttp(mappingAt(tree, 'service')),
-    ...checkSchedules(tree, context),
-    ...checkProjectIds(tree, context),
-    ...checkKeySources(tree, context),
+    ...checkSchedules([{ path: [], place: tree }, ...projects], context),
+    ...checkProjectIds(projects, context),
+    ...checkKeys(tree, projects, context),
     ...checkStore(mappingAt(tree, 'store'), context),
-    ...checkHeartbeat(mappingAt(tree, 'heartbeat'), context),
+    ...checkSource({ path: ['heartbeat'], place: mappingAt(tree, 'heartbeat') }, [
+      'url_file',
+      'url',
+    ]),
   ];
+}
+
+/** The top level, a section or a project, and its path. */
+interface Place {
+  readonly path: Path;
+  readonly place: Tree;
+}
+
+function projectsOf(tree: Tree): readonly Place[] {
+  const projects: unknown = tree['projects'];
+  if (!Array.isArray(projects)) return [];
+  return projects.flatMap((place: unknown, index) =>
+    isMapping(place) ? [{ path: ['projects', index], place }] : [],
+  );
 }
 
 function checkPlainHttp(service: Tree): readonly Finding[] {
   const { base_url: address, allow_http: allowed, proxy_url: proxy } = service;
   const plain = typeof address === 'string' && isPlainHttp(address);
   if (plain === false || allowed === true) return [];
-  const needed = 'must start with https://, unless allow_http is true';
-  if (plain === 'remote') {
-    const message = `${needed}: anyone on the network could read the API key`;
-    return [{ path: ['service', 'base_url'], message }];
-  }
-  if (typeof proxy !== 'string') return [];
-  return [
-    { path: ['service', 'base_url'], message: `${needed}: the proxy could read the API key` },
-  ];
+  if (plain === 'loopback' && typeof proxy !== 'string') return [];
+  const who = plain === 'remote' ? 'anyone on the network' : 'the proxy';
+  const message = `must start with https://, unless allow_http is true: ${who} could read the API key`;
+  return [{ path: ['service', 'base_url'], message }];
 }
 
-function checkSchedules(tree: Tree, { validateSchedule }: RulesContext): readonly Finding[] {
-  const messages = new Map<string, string | undefined>();
-  const validate = (schedule: string): string | undefined => {
-    if (!messages.has(schedule)) messages.set(schedule, validateSchedule(schedule));
-    return messages.get(schedule);
-  };
-  const places = [
-    { path: ['schedule'], schedule: tree['schedule'] },
-    ...projectsOf(tree).map(({ index, project }) => ({
-      path: ['projects', index, 'schedule'],
-      schedule: project['schedule'],
-    })),
-  ];
-  return places.flatMap(({ path, schedule }) => {
-    if (typeof schedule !== 'string' || schedule === '') return [];
-    if (schedule.length > MAX_TEXT_LENGTH) return [];
-    const message = validate(schedule);
-    return message === undefined ? [] : [{ path, message: `${quoteIfSafe(schedule)}${message}` }];
+function checkSchedules(
+  places: readonly Place[],
+  { validateSchedule }: RulesContext,
+): readonly Finding[] {
+  const faults = new Map<string, string | undefined>();
+  return places.flatMap(({ path, place: { schedule } }) => {
+    if (typeof schedule !== 'string' || schedule === '' || schedule.length > MAX_TEXT_LENGTH) {
+      return [];
+    }
+    if (!faults.has(schedule)) faults.set(schedule, validateSchedule(schedule));
+    const fault = faults.get(schedule);
+    if (fault === undefined) return [];
+    return [{ path: [...path, 'schedule'], message: `${quoteId(schedule)} ${fault}` }];
   });
 }
 
-function checkProjectIds(tree: Tree, { lineOf }: RulesContext): readonly Finding[] {
-  const first = new Map<string, number>();
-  const findings: Finding[] = [];
-  for (const { index, project } of projectsOf(tree)) {
-    const id = project['id'];
-    if (typeof id !== 'string') continue;
+function checkProjectIds(projects: readonly Place[], { lineOf }: RulesContext): readonly Finding[] {
+  const first = new Map<string, Path>();
+  return projects.flatMap(({ path, place: { id } }) => {
+    if (typeof id !== 'string') return [];
     const before = first.get(id);
     if (before === undefined) {
-      first.set(id, index);
-      continue;
+      first.set(id, path);
+      return [];
     }
-    const line = lineOf(['projects', before, 'id']);
-    findings.push({
-      path: ['projects', index, 'id'],
-      message: `${quoteId(id)} duplicates the id on line ${line}`,
-    });
-  }
-  return findings;
+    const line = lineOf([...before, 'id']);
+    const message = `${quoteId(id)} duplicates the id on line ${line}`;
+    return [{ path: [...path, 'id'], message }];
+  });
 }
 
-function checkKeySources(tree: Tree, context: RulesContext): readonly Finding[] {
-  const service = mappingAt(tree, 'service');
-  const projects = projectsOf(tree);
-  const inPlaces = [
-    ...checkKeySource(['service'], service, context),
-    ...projects.flatMap(({ index, project }) =>
-      checkKeySource(['projects', index], project, context),
-    ),
-  ];
-  if (!isMapping(tree['service']) || givenOption(service, API_KEY_OPTIONS)) return inPlaces;
-  const without = projects.filter(({ project }) => !givenOption(project, API_KEY_OPTIONS));
+function checkKeys(
+  tree: Tree,
+  projects: readonly Place[],
+  context: RulesContext,
+): readonly Finding[] {
+  const service = { path: ['service'], place: mappingAt(tree, 'service') };
+  const findings = [service, ...projects].flatMap((place) => checkSource(place, API_KEY, context));
+  if (!isMapping(tree['service']) || has(service.place, API_KEY)) return findings;
+  const needs = `needs ${API_KEY.join(' or ')}`;
+  const without = projects.filter(({ place }) => !has(place, API_KEY));
   if (projects.length === without.length) {
-    return [...inPlaces, { path: ['service'], message: `needs ${API_KEY_OPTIONS.join(' or ')}` }];
+    return [...findings, { path: service.path, message: needs }];
   }
   return [
-    ...inPlaces,
-    ...without.map(({ index, project: { id } }) => ({
-      path: ['projects', index],
-      message: `${typeof id === 'string' ? `${quoteId(id)} ` : ''}needs ${API_KEY_OPTIONS.join(' or ')}, because service has neither`,
-    })),
+    ...findings,
+    ...without.map(({ path, place: { id } }) => {
+      const who = typeof id === 'string' ? `${quoteId(id)} ` : '';
+      return { path, message: `${who}${needs}, because service has neither` };
+    }),
   ];
-}
-
-function checkKeySource(path: Path, place: Tree, context: RulesContext): readonly Finding[] {
-  return checkSecretSource(path, place, API_KEY_OPTIONS, context);
 }
 
 function checkStore(store: Tree, context: RulesContext): readonly Finding[] {
-  const findings = [...checkSecretSource(['store'], store, POSTGRES_URL_OPTIONS, context)];
-  const postgres = givenOption(store, POSTGRES_URL_OPTIONS);
-  if (postgres === undefined && store['lease'] !== undefined) {
-    const message = `applies to PostgreSQL only: add ${POSTGRES_URL_OPTIONS.join(' or ')}, or remove it`;
+  const findings = [...checkSource({ path: ['store'], place: store }, POSTGRES_URL, context)];
+  if (!isPostgres(store) && store['lease'] !== undefined) {
+    const message = `applies to PostgreSQL only: add ${POSTGRES_URL.join(' or ')}, or remove it`;
     findings.push({ path: ['store', 'lease'], message });
   }
-  if (postgres !== undefined && store['path'] !== undefined) {
-    const message = `cannot be combined with ${postgres}: remove one of them`;
+  if (isPostgres(store) && store['path'] !== undefined) {
+    const name = POSTGRES_URL.find((option) => store[option] !== undefined);
+    const message = `cannot be combined with ${name}: remove one of them`;
     findings.push({ path: ['store', 'path'], message });
   }
   return findings;
 }
 
-function checkHeartbeat(heartbeat: Tree, context: RulesContext): readonly Finding[] {
-  const findings = [...checkSecretSource(['heartbeat'], heartbeat, HEARTBEAT_URL_OPTIONS, context)];
-  const other = givenOption(heartbeat, HEARTBEAT_URL_OPTIONS);
-  if (other !== undefined && heartbeat['url'] !== undefined) {
-    const message = `cannot be combined with ${other}: remove one of them`;
-    findings.push({ path: ['heartbeat', 'url'], message });
-  }
-  return findings;
-}
-
-function checkSecretSource(
-  path: Path,
-  place: Tree,
-  [fileOption, variableOption]: SecretOptions,
-  { env, requireSecrets }: RulesContext,
+/** @param context undefined if the other source is no variable */
+function checkSource(
+  { path, place }: Place,
+  [file, other]: SourceOptions,
+  context?: RulesContext,
 ): readonly Finding[] {
-  const variable = place[variableOption];
-  const option = [...path, variableOption];
-  if (place[fileOption] !== undefined && variable !== undefined) {
-    return [{ path: option, message: `cannot be combined with ${fileOption}: remove one of them` }];
+  const value = place[other];
+  if (place[file] !== undefined && value !== undefined) {
+    const message = `cannot be combined with ${file}: remove one of them`;
+    return [{ path: [...path, other], message }];
   }
-  if (!requireSecrets || typeof variable !== 'string') return [];
-  if (variable.length > MAX_TEXT_LENGTH || !VARIABLE_NAME.test(variable)) return [];
-  if (readVariable(env, variable) !== undefined) return [];
-  const message = describeUnsetVariable(variable, optionName(option));
-  return [{ path: option, message, isSentence: true }];
-}
-
-function projectsOf(tree: Tree): readonly { readonly index: number; readonly project: Tree }[] {
-  const projects: unknown = tree['projects'];
-  if (!Array.isArray(projects)) return [];
-  return projects.flatMap((project: unknown, index) =>
-    isMapping(project) ? [{ index, project }] : [],
-  );
+  if (!context?.requireSecrets || typeof value !== 'string') return [];
+  if (value.length > MAX_TEXT_LENGTH || !VARIABLE_NAME.test(value)) return [];
+  if (readVariable(context.env, value) !== undefined) return [];
+  const message = 'names an environment variable that is not set or is empty';
+  return [{ path: [...path, other], message }];
 }

@@ -9,7 +9,7 @@ import {
   parseListen,
   parsePromptUrl,
   parseProxyUrl,
-} from './values/address.ts';
+} from './addresses.ts';
 import {
   parsedText,
   choice,
@@ -24,9 +24,10 @@ import {
   wholeNumber,
   wrongType,
   wrongValue,
-} from './values/option-types.ts';
-import { parseTimezone } from './values/timezone.ts';
-import { actualValue } from './redaction.ts';
+  butNot,
+  parseTimezone,
+} from './options.ts';
+import type { Options } from './config-error.ts';
 
 // Rules for several options are in rules.ts, because zod skips the rules of an object that has any error.
 
@@ -104,7 +105,7 @@ const service = {
 };
 
 const timezone = () => parsedText('a time zone such as UTC or Europe/Berlin', parseTimezone);
-const schedule = () => text('a cron expression', { isShown: true });
+const schedule = () => text('a cron expression', wrongValue);
 
 const stateLimit = (status: string, [atFirst, max]: readonly [string, string]) =>
   durationOr(
@@ -112,14 +113,8 @@ const stateLimit = (status: string, [atFirst, max]: readonly [string, string]) =
     ['30m', '1s', '365d'],
     `How long a prompt may be ${status}. \`auto\` is learned from the project's own prompts (5m to ${max}), and ${atFirst} until enough are known; \`off\` sets no limit.`,
   );
-/** A percentage in place of a ratio. `actualValue` would hide it, because no valid value has the sign. */
-const PERCENTAGE = /^[\d.]{1,8} ?%$/;
 const maxFailureRatio = () => {
-  const what = 'a number from 0 to 0.8, or off';
-  const error = ({ input }: { readonly input?: unknown }) => {
-    if (typeof input !== 'string') return wrongValue(what)({ input });
-    return `must be ${what}${PERCENTAGE.test(input) ? `, not "${input}"` : actualValue(input)}`;
-  };
+  const error = wrongValue('a number from 0 to 0.8, or off');
   return z
     .union([z.number({ error }).min(0, { error }).max(0.8, { error }), z.literal('off')], { error })
     .meta({
@@ -150,7 +145,7 @@ const TEAM = /^[A-Za-z0-9_.-]{1,64}$/;
 const MAX_ID_LENGTH = 512;
 
 const project = {
-  id: text('the id of a project', { isShown: true })
+  id: text('the id of a project', wrongValue)
     .refine((id) => Array.from(id).length <= MAX_ID_LENGTH, {
       error: ({ input }) =>
         `must have at most ${MAX_ID_LENGTH} characters, not ${Array.from(String(input)).length}`,
@@ -170,9 +165,9 @@ const project = {
     .optional(),
   ...keySource,
   datasets: flag(false, "Also watch the project's datasets."),
-  team: text('the name of a team', { isShown: true })
+  team: text('the name of a team', wrongValue)
     .regex(TEAM, {
-      error: ({ input }) => `must be 1 to 64 letters, digits, _, . or -${actualValue(input)}`,
+      error: ({ input }) => `must be 1 to 64 letters, digits, _, . or -${butNot(input)}`,
     })
     .meta({ description: 'Team that is told: a label of every alert about the project.' })
     .optional(),
@@ -267,7 +262,6 @@ const heartbeat = {
   )
     .refine(isNoAddress, { error: NOT_A_PATH })
     .optional(),
-  url_env: variableName('Environment variable that contains the address instead.'),
 };
 
 const A_PROJECT = 'a list of at least one project';
@@ -330,15 +324,19 @@ export const fileSchema = mapping(root);
 /** The parsed content of the file. */
 export type ConfigFile = z.output<typeof fileSchema>;
 
-/** Names of the options in each section. `''` is the top level, `projects` is one project, `projects.expect` its section. */
-export const KEYS: Readonly<Record<string, readonly string[]>> = {
-  '': Object.keys(root),
-  service: Object.keys(service),
-  expect: Object.keys(expect),
-  projects: Object.keys(project),
-  'projects.expect': Object.keys(projectExpect),
-  store: Object.keys(store),
-  web: Object.keys(web),
-  log: Object.keys(log),
-  heartbeat: Object.keys(heartbeat),
+export const OPTIONS: Options = {
+  keys: {
+    '': Object.keys(root),
+    service: Object.keys(service),
+    expect: Object.keys(expect),
+    projects: Object.keys(project),
+    'projects.expect': Object.keys(projectExpect),
+    store: Object.keys(store),
+    web: Object.keys(web),
+    log: Object.keys(log),
+    heartbeat: Object.keys(heartbeat),
+  },
+  unsupported: {
+    'heartbeat.url_env': 'use url_file, the file that contains the address, or url',
+  },
 };

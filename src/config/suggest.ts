@@ -51,3 +51,12 @@ function editDistance(one: string, other: string): number {
   }
   return last[other.length] ?? 0;
 }
+
+const MAX_SHOWN_LENGTH = 64;
+
+/** Returns a text in quotes; only the start of a long one. */
+export function quoteId(text: string): string {
+  return JSON.stringify(
+    text.length > MAX_SHOWN_LENGTH ? `${text.slice(0, MAX_SHOWN_LENGTH)}…` : text,
+  );
+}

@@ -1,15 +1,13 @@
-/** TLS, logins and headers of the HTTP interface (docs/specification.md#protection). */
+/** TLS and logins of the HTTP interface (docs/specification.md#protection). */
 export interface Protection {
   /** Undefined for plain HTTP. */
   readonly tls: TlsSettings | undefined;
   /** The bcrypt hash (`$2b$`) of each user's password; empty if no login is needed. */
   readonly users: ReadonlyMap<string, string>;
-  /** Headers of every answer. */
-  readonly headers: Readonly<Record<string, string>>;
 }
 
 export interface TlsSettings {
-  /** Options of Node's `tls.createSecureContext`: contents of PEM files, and names as OpenSSL spells them. */
+  /** Options of Node's `tls.createSecureContext`: contents of PEM files, and versions. */
   readonly context: {
     readonly cert: string;
     readonly key: string;
@@ -17,9 +15,6 @@ export interface TlsSettings {
     readonly ca: string | undefined;
     readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
     readonly maxVersion?: 'TLSv1.2' | 'TLSv1.3';
-    readonly honorCipherOrder?: boolean;
-    readonly ciphers?: string;
-    readonly ecdhCurve?: string;
   };
   readonly clientAuth: ClientAuth;
 }
@@ -27,8 +22,6 @@ export interface TlsSettings {
 /** Which client certificates are requested and verified; the names are those of Go's crypto/tls. */
 export const CLIENT_AUTH_TYPES = [
   'NoClientCert',
-  'RequestClientCert',
-  'RequireAnyClientCert',
   'VerifyClientCertIfGiven',
   'RequireAndVerifyClientCert',
 ] as const;

@@ -116,6 +116,6 @@ async function openDatabase(
 }
 
 async function readUrl({ postgresUrl }: PostgresConfig): Promise<string> {
-  const { readPostgresUrl } = await import('../config/postgres-url.ts');
+  const { readPostgresUrl } = await import('../config/secrets.ts');
   return await readPostgresUrl(postgresUrl);
 }

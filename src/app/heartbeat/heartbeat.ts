@@ -1,6 +1,6 @@
 import type { HeartbeatUrl } from '../../config/config.ts';
 import { ConfigError } from '../../config/config-error.ts';
-import { readHeartbeatUrl } from '../../config/heartbeat-url.ts';
+import { readHeartbeatUrl } from '../../config/secrets.ts';
 import type { Logger } from '../../log/logger.ts';
 import { ApiError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';

@@ -2,7 +2,8 @@ import { systemClock } from '../../app/clock.ts';
 import type { Config, HeartbeatUrl, ProjectConfig } from '../../config/config.ts';
 import { ConfigError } from '../../config/config-error.ts';
 import { commandName } from '../../config/environment.ts';
-import { describeUnsetVariable, quoteId } from '../../config/redaction.ts';
+import { describeUnset } from '../../config/secrets.ts';
+import { quoteId } from '../../config/suggest.ts';
 import type { ConfiguredLimit } from '../../domain/expectation.ts';
 import { DEFAULT_LIMIT_MS } from '../../domain/learned-limit.ts';
 import type { SecretSource } from '../../domain/secret-source.ts';
@@ -102,7 +103,7 @@ async function check(context: Context, options: CheckOptions): Promise<number> {
 /** Loads the configuration, and checks the web configuration file as well. */
 async function loadAll(option: string | undefined, context: Context): Promise<Config> {
   const config = await loadConfiguration(option, context, 'without keys');
-  const { loadWebConfig } = await import('../../config/web-file/web-file.ts');
+  const { loadWebConfig } = await import('../../config/web-file.ts');
   if (config.web.configFile !== undefined) await loadWebConfig(config.web.configFile);
   return config;
 }
@@ -289,7 +290,7 @@ function isUnset(source: SecretSource): boolean {
 async function storeFindings(store: Config['store']): Promise<readonly SecretFinding[]> {
   if (isSqlite(store)) return [];
   const [{ readPostgresUrl }, { readUrl }] = await Promise.all([
-    import('../../config/postgres-url.ts'),
+    import('../../config/secrets.ts'),
     import('../../store/postgres/url.ts'),
   ]);
   const source = store.postgresUrl;
@@ -301,7 +302,7 @@ async function heartbeatFindings(
   source: HeartbeatUrl | undefined,
 ): Promise<readonly SecretFinding[]> {
   if (source === undefined || 'url' in source) return [];
-  const { readHeartbeatUrl } = await import('../../config/heartbeat-url.ts');
+  const { readHeartbeatUrl } = await import('../../config/secrets.ts');
   return await findingsOf(source, () => readHeartbeatUrl(source));
 }
 
@@ -342,7 +343,7 @@ async function keyFindings(projects: readonly ProjectConfig[]): Promise<readonly
 
 async function findFault(source: SecretSource): Promise<SecretFinding | undefined> {
   if ('env' in source && isUnset(source)) {
-    return { message: describeUnsetVariable(source.env, 'api_key_env'), isError: false };
+    return { message: describeUnset('api_key_env'), isError: false };
   }
   const { readKey } = await import('../../evaluation-api/api-key.ts');
   try {

@@ -36,7 +36,7 @@ async function migrateStore(context: Context, options: MigrateOptions): Promise<
   const [{ openContents }, { importStore }, { readPostgresUrl }] = await Promise.all([
     import('../../store/sqlite/contents.ts'),
     import('../../store/postgres/import.ts'),
-    import('../../config/postgres-url.ts'),
+    import('../../config/secrets.ts'),
   ]);
   const url = await readPostgresUrl(store.postgresUrl);
   const source = await openContents(resolveFromUser(options.from, context.env));

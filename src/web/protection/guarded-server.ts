@@ -36,7 +36,7 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /**
  * Creates a server that answers only requests that its protection admits. Probes need neither login nor client certificate.
- * Changed users, headers and certificates take effect with the next request or connection. A change of users or of the CA
+ * Changed users and certificates take effect with the next request or connection. A change of users or of the CA
  * for client certificates ends the open answers.
  */
 export function createGuardedServer(
@@ -83,7 +83,6 @@ export function createGuardedServer(
     if (now === undefined) {
       return refuse(response, 500, 'the web configuration is invalid: see the log');
     }
-    setHeaders(response, now);
     const then = contexts.get(endOf(request.socket))?.context;
     if (then !== context) response.setHeader('connection', 'close');
     if (!hasCertificate(request.socket, now.tls, then)) {
@@ -117,7 +116,6 @@ export function createGuardedServer(
       admit(request, response, target).catch((error: unknown) => fail(response, error, onBug));
       return;
     }
-    if (current !== undefined) setHeaders(response, current);
     withLogin(request, response, target);
   });
 
@@ -131,7 +129,7 @@ export function createGuardedServer(
   return server;
 }
 
-/** The part of a protection that decides who is admitted: neither the certificate of the server nor its headers. */
+/** The part of a protection that decides who is admitted: not the certificate of the server. */
 function admission(protection: Protection | undefined): unknown {
   return protection && [protection.users, protection.tls?.clientAuth, protection.tls?.context.ca];
 }
@@ -156,14 +154,8 @@ function hasCertificate(
   const isVerified = isGiven && socket.authorized && then?.ca === tls.context.ca;
   const needed: Record<ClientAuth, boolean> = {
     NoClientCert: true,
-    RequestClientCert: true,
-    RequireAnyClientCert: isGiven,
     VerifyClientCertIfGiven: !isGiven || isVerified,
     RequireAndVerifyClientCert: isVerified,
   };
   return needed[tls.clientAuth];
-}
-
-function setHeaders(response: ServerResponse, { headers }: Protection): void {
-  for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
 }

@@ -7,7 +7,7 @@ import { ConfigError } from '../../../src/config/config-error.ts';
 import type { Logger } from '../../../src/log/logger.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { createReload, findChanges } from '../../../src/app/reload.ts';
-import { toSource } from '../../../src/config/source.ts';
+import { toSource } from '../../../src/config/load.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 

@@ -55,7 +55,7 @@ it.each([
   [{ heartbeat: { url_file: 'heartbeat' } }, true],
   [{ heartbeat: { url: 'hc-ping.com/secret' } }, false],
   [{ heartbeat: { url: 'https://user:secret@hc-ping.com/' } }, false],
-  [{ heartbeat: { url: 'https://hc-ping.com/secret', url_env: 'HEARTBEAT' } }, false],
+  [{ heartbeat: { url: 'https://hc-ping.com/secret', url_file: 'heartbeat' } }, false],
 ])('the JSON schema accepts a configuration with %j: %s', (more, isGood) => {
   const text = JSON.stringify({ service, projects, ...more });
   expect(validate(JSON.parse(text))).toBe(isGood);

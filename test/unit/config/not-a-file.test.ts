@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { readHeartbeatUrl } from '../../../src/config/heartbeat-url.ts';
-import { readPostgresUrl } from '../../../src/config/postgres-url.ts';
-import { loadWebConfig } from '../../../src/config/web-file/web-file.ts';
+import { readHeartbeatUrl } from '../../../src/config/secrets.ts';
+import { readPostgresUrl } from '../../../src/config/secrets.ts';
+import { loadWebConfig } from '../../../src/config/web-file.ts';
 import { readUrl } from '../../../src/store/postgres/url.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 import { notFiles } from '../../support/not-a-file.ts';

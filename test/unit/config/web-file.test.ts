@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import bcrypt from 'bcrypt';
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../../src/config/config-error.ts';
-import { loadWebConfig } from '../../../src/config/web-file/web-file.ts';
+import { loadWebConfig } from '../../../src/config/web-file.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 import { places, readCases, temporaryDirectory } from './loading.ts';
 
@@ -52,32 +52,21 @@ describe('a web configuration file', () => {
           ca: undefined,
           minVersion: 'TLSv1.2',
           maxVersion: 'TLSv1.3',
-          honorCipherOrder: true,
         },
       },
       users: new Map(),
-      headers: {},
     });
   });
 
-  it('accepts every exporter-toolkit option that Node supports', async () => {
+  it('accepts every option that evalwatch supports', async () => {
     const config = await load(`${tls(
       'client_ca_file: other.crt',
       'client_auth_type: RequireAndVerifyClientCert',
       'min_version: TLS12',
       'max_version: TLS12',
-      'cipher_suites: [TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384, TLS_AES_128_GCM_SHA256]',
-      'prefer_server_cipher_suites: false',
-      'curve_preferences: [X25519, CurveP256, CurveP384, CurveP521, X25519MLKEM768]',
     )}
 http_server_config:
   http2: false
-  headers:
-    Content-Security-Policy: default-src 'self'
-    Strict-Transport-Security: max-age=31536000
-    X-Content-Type-Options: nosniff
-    X-Frame-Options: deny
-    X-XSS-Protection: ''
 basic_auth_users:
   alice: ${HASH}
   bob: ${HASH.replace('2y', '2a')}
@@ -89,20 +78,11 @@ basic_auth_users:
         ca: expect.stringContaining('BEGIN CERTIFICATE'),
         minVersion: 'TLSv1.2',
         maxVersion: 'TLSv1.2',
-        ciphers: 'ECDHE-ECDSA-AES256-GCM-SHA384:TLS_AES_128_GCM_SHA256',
-        ecdhCurve: 'X25519:P-256:P-384:P-521:X25519MLKEM768',
-        honorCipherOrder: false,
       },
     });
     expect(config.users).toEqual(
       new Map(['alice', 'bob', 'carol'].map((user) => [user, HASH.replace('2y', '2b')])),
     );
-    expect(config.headers).toEqual({
-      'Content-Security-Policy': "default-src 'self'",
-      'Strict-Transport-Security': 'max-age=31536000',
-      'X-Content-Type-Options': 'nosniff',
-      'X-Frame-Options': 'deny',
-    });
   });
 
   const cases = readCases('bad-web-files.txt', ['tls', 'file', 'fault']);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { parsePromptUrl } from '../../../src/config/values/address.ts';
+import { parsePromptUrl } from '../../../src/config/addresses.ts';
 import { promptUrl } from '../../../src/domain/prompt-url.ts';
 import { HOSTILE } from '../../support/page/scenarios.ts';
 

@@ -1,8 +1,6 @@
 import { isIP, isIPv4 } from 'node:net';
-import { actualValue } from '../redaction.ts';
-import { PROMPT_URL_PLACEHOLDERS, replacePlaceholders } from '../../domain/prompt-url.ts';
-import { closest, didYouMean } from '../suggest.ts';
-import type { Checked } from './checked.ts';
+import { PROMPT_URL_PLACEHOLDERS, replacePlaceholders } from '../domain/prompt-url.ts';
+import { butNot, type Checked } from './options.ts';
 
 export interface ListenAddress {
   /** Without brackets if it is an IPv6 address. */
@@ -53,8 +51,8 @@ export function parseHeartbeatUrl(text: string): Checked<string> {
 export function parsePromptUrl(text: string): Checked<string> {
   const rest = replacePlaceholders(text, 'x');
   if (/[{}]/.test(rest)) {
-    const name = /\{([\w-]{1,40})\}/.exec(rest)?.[1];
-    const but = name === undefined ? '' : `, not {${name}}${didYouMean(closestPlaceholder(name))}`;
+    const name = /\{[\w-]{1,40}\}/.exec(rest)?.[0];
+    const but = name === undefined ? '' : `, not ${name}`;
     return { fault: `must have no other { } than ${PLACEHOLDERS.join(' and ')}${but}` };
   }
   const url = parseHttpUrl(rest);
@@ -69,11 +67,6 @@ export function parsePromptUrl(text: string): Checked<string> {
 }
 
 const PLACEHOLDERS = PROMPT_URL_PLACEHOLDERS.map((name) => `{${name}}`);
-
-function closestPlaceholder(name: string): string | undefined {
-  const found = closest(name, PROMPT_URL_PLACEHOLDERS);
-  return found && `{${found}}`;
-}
 
 /** Parses the address of a proxy, which may hold a login. A fault never contains the text. */
 export function parseProxyUrl(text: string): Checked<string> {
@@ -104,9 +97,7 @@ export function parseListen(text: string): Checked<ListenAddress> {
   const host = bracketed ?? plain;
   const port = Number(digits);
   if (host === undefined || !isHost(host, bracketed !== undefined)) {
-    return {
-      fault: `must be host:port, such as ${DEFAULT_LISTEN}${actualValue(text)}${didYouMean(suggestListen(text))}`,
-    };
+    return { fault: `must be host:port, such as ${DEFAULT_LISTEN}${butNot(text)}` };
   }
   return port > 65_535
     ? { fault: `must have a port from 0 to 65535, not ${port}` }
@@ -117,19 +108,10 @@ export function parseListen(text: string): Checked<ListenAddress> {
 export function parseHostName(text: string): Checked<string> {
   if (text.length > 253 || !/^[\w-]+(?:\.[\w-]+)*$/.test(text)) {
     return {
-      fault: `must be a host name such as evalwatch.example.com, without scheme, port or wildcard${actualValue(text)}`,
+      fault: `must be a host name such as evalwatch.example.com, without scheme, port or wildcard${butNot(text)}`,
     };
   }
   return { value: text.toLowerCase() };
-}
-
-function suggestListen(text: string): string | undefined {
-  if (/^\d{1,5}$/.test(text)) return `127.0.0.1:${text}`;
-  if (/^(\*)?:\d{1,5}$/.test(text)) return `0.0.0.0:${text.replace(/^\*?:/, '')}`;
-  const end = text.lastIndexOf(':');
-  const [host, port] = [text.slice(0, end), text.slice(end + 1)];
-  if (/^\d{1,5}$/.test(port) && isIP(host) === 6) return `[${host}]:${port}`;
-  return isHost(text, false) ? `${text}:10570` : undefined;
 }
 
 function isHost(text: string, bracketed: boolean): boolean {

@@ -1,0 +1,135 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { resolve } from 'node:path';
+import type { SecretSource } from '../domain/secret-source.ts';
+import { readTextFile } from '../files/read-file.ts';
+import { parseHeartbeatUrl } from './addresses.ts';
+import type { HeartbeatUrl } from './config.ts';
+import { ConfigError, type Finding, type Tree } from './config-error.ts';
+import { path as pathOption } from './options.ts';
+import { mappingAt } from './yaml.ts';
+
+const MAX_SECRET_BYTES = 16 * 1024;
+const MAX_CERTIFICATES_BYTES = 16 * 1024 * 1024;
+const MAX_KEY_BYTES = 1024 * 1024;
+
+/** Describes the unset variable that an option names. Never has its name, which could be the secret itself. */
+export function describeUnset(option: string): string {
+  return `the environment variable that ${option} names is not set or is empty`;
+}
+
+/**
+ * Reads the address of the PostgreSQL store, login included, and trims it. It starts with `postgres://` or
+ * `postgresql://`; the engine parses the rest.
+ * @throws {ConfigError} if the address is missing or invalid; its message contains no part of the address
+ */
+export async function readPostgresUrl(source: SecretSource): Promise<string> {
+  const option = 'file' in source ? 'store.postgres_url_file' : 'store.postgres_url_env';
+  return readSecret(source, option, (url) => {
+    if (/[\r\n]/.test(url)) return 'must be one line';
+    return /^postgres(ql)?:\/\//.test(url)
+      ? undefined
+      : 'must start with postgres:// or postgresql://';
+  });
+}
+
+/**
+ * Reads the address that heartbeats request.
+ * @throws {ConfigError} if the address is missing or invalid; its message contains no part of the address
+ */
+export async function readHeartbeatUrl(source: HeartbeatUrl): Promise<string> {
+  if ('url' in source) return source.url;
+  return readSecret(source, 'heartbeat.url_file', (url) => parseHeartbeatUrl(url).fault);
+}
+
+/**
+ * Reads an address that is a secret.
+ * @param option the option that names its source
+ * @param findFault returns what is wrong with an address, as "must …", without any part of it
+ */
+function readSecret(
+  source: SecretSource,
+  option: string,
+  findFault: (address: string) => string | undefined,
+): string {
+  const { text, fault } =
+    'file' in source
+      ? readTextFile(source.file, MAX_SECRET_BYTES)
+      : { text: source.value, fault: undefined };
+  const secret = text?.trim() ?? '';
+  const found = secret === '' ? undefined : findFault(secret);
+  if (fault === undefined && secret !== '' && found === undefined) return secret;
+  const missing = 'file' in source ? 'the file is empty' : describeUnset('this option');
+  const what = fault ?? (found === undefined ? missing : `the address ${found}`);
+  const message = 'file' in source ? `${source.file}: ${what}` : what;
+  throw new ConfigError('invalid', [{ file: option, line: 0, column: 0, message }]);
+}
+
+/**
+ * Whether a text could be an API key that was given in place of the path of its file: at least 8 characters without slash
+ * and dot, or a long random part.
+ */
+export function couldBeKey(path: string): boolean {
+  const isLongAndRandom = (part: string) =>
+    part.length >= 20 && /[a-z]/.test(part) && /[A-Z]/.test(part) && /\d/.test(part);
+  return path.length >= 8 && (!/[/.]/.test(path) || path.split('/').some(isLongAndRandom));
+}
+
+/** The PEM file that an option names. */
+export interface PemFile {
+  /** Undefined if the option is absent or its file cannot be used. */
+  readonly text?: string | undefined;
+  /** Absolute. */
+  readonly path?: string;
+  readonly findings: readonly Finding[];
+}
+
+/**
+ * Reads the PEM file that an option names. Returns no text and no findings for an option that is absent or not a path.
+ * @param directory where relative paths start
+ * @param kind one or more certificates, all of them valid; or a private key that is not encrypted
+ */
+export function readPemFile(
+  root: Tree,
+  [section, key]: readonly [section: string, key: string],
+  directory: string,
+  kind: 'certificates' | 'key',
+): PemFile {
+  const given = pathOption('').safeParse(mappingAt(root, section)[key]);
+  if (!given.success) return { findings: [] };
+  const path = resolve(directory, given.data);
+  const isKey = kind === 'key';
+  const { text, fault } = readTextFile(path, isKey ? MAX_KEY_BYTES : MAX_CERTIFICATES_BYTES);
+  const unusable = isKey ? keyFault : certificatesFault;
+  const found = text === undefined ? `cannot be read: ${fault}` : unusable(text);
+  if (found === undefined) return { text, path, findings: [] };
+  const message = `${JSON.stringify(path)} ${found}`;
+  return { path, findings: [{ path: [section, key], message }] };
+}
+
+function certificatesFault(text: string): string | undefined {
+  // Split at the beginnings of the blocks, so that a block without an end counts, as a damaged one.
+  const certificates = text.split(/(?=-----BEGIN )/).filter((block) => BEGINNING.test(block));
+  if (certificates.length === 0) return 'is not a PEM file: no certificate found';
+  const damaged = certificates.findIndex((pem) => !parses(() => new X509Certificate(pem)));
+  return damaged === -1
+    ? undefined
+    : `has a damaged certificate (${damaged + 1} of ${certificates.length})`;
+}
+
+const BEGINNING = /^-----BEGIN CERTIFICATE-----/;
+
+function keyFault(text: string): string | undefined {
+  if (parses(() => createPrivateKey(text))) return undefined;
+  return text.includes('ENCRYPTED')
+    ? 'has an encrypted private key: store it without a passphrase'
+    : 'is not a PEM file: no usable private key found';
+}
+
+function parses(parse: () => unknown): boolean {
+  try {
+    parse();
+    return true;
+  } catch {
+    return false;
+  }
+}

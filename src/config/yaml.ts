@@ -1,0 +1,317 @@
+import { setImmediate } from 'node:timers/promises';
+import {
+  Composer,
+  CST,
+  type Document,
+  isAlias,
+  isMap,
+  isNode,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type Node,
+  Parser,
+  type YAMLError,
+  type YAMLMap,
+} from 'yaml';
+import { readTextFile } from '../files/read-file.ts';
+import {
+  ConfigError,
+  isSafeKey,
+  type Path,
+  type Position,
+  type Tree,
+  type YamlFile,
+} from './config-error.ts';
+
+/** Largest configuration file, in bytes. */
+export const MAX_CONFIG_BYTES = 4 * 1024 * 1024;
+/** Maximum number of the lexer's tokens. 100,000 projects that have nothing but an id have a million. */
+const MAX_TOKENS = 1_200_000;
+/** Maximum nesting of collections. A configuration needs four levels. */
+const MAX_DEPTH = 100;
+/** Maximum number of values with all aliases expanded, so that a few bytes cannot become gigabytes. */
+const MAX_VALUES = 1_000_000;
+/** Tokens between pauses, so that a reload of many projects does not hold up polls and beats. */
+const TOKENS_PER_TURN = 1000;
+
+export function isMapping(value: unknown): value is Tree {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+const EMPTY: Tree = Object.freeze(Object.create(null));
+
+/** Returns the mapping at a key; an empty one if the value is no mapping. */
+export function mappingAt(tree: Tree, key: string): Tree {
+  const value = tree[key];
+  return isMapping(value) ? value : EMPTY;
+}
+
+/**
+ * Reads a file with one YAML 1.2 document (core schema, no merge keys) that is a mapping. Messages contain nothing of the text
+ * except keys.
+ * @param advice end of the message when there is no file
+ * @throws {ConfigError} `unreadable` or `syntax`, with the first error only; `invalid` if it is no mapping
+ */
+export async function readYamlFile(
+  file: string,
+  maxBytes: number,
+  advice: string,
+): Promise<YamlFile> {
+  const { text, fault } = readTextFile(file, maxBytes);
+  if (fault !== undefined) {
+    const message = fault === 'there is no such file' ? fault + advice : fault;
+    throw new ConfigError('unreadable', [{ file, line: 1, column: 1, message }]);
+  }
+  const lines = new LineCounter();
+  const at = (offset: number): Position => {
+    const { line, col } = lines.linePos(offset);
+    // For an empty text the counter returns line 0.
+    return { line: Math.max(line, 1), column: Math.max(col, 1) };
+  };
+  const toFault = ({ offset, message }: OffsetFault) => ({ file, ...at(offset), message });
+  try {
+    const document = await parse(text, lines);
+    await setImmediate();
+    const { value, keyFaults } = readValues(document, (offset) => at(offset).line);
+    const locate = (path: Path) => find(document, path);
+    if (value !== null && !isMapping(value)) {
+      const offset = locate([]).value;
+      const message = 'the file must be a mapping (key: value)';
+      throw new ConfigError('invalid', [toFault({ offset, message })]);
+    }
+    return {
+      file,
+      text,
+      tree: value ?? EMPTY,
+      faults: [...keyFaults, ...findTags(document)].map(toFault),
+      locate: (path) => at(locate(path).value),
+      locateKey: (path) => at(locate(path).key),
+    };
+  } catch (error) {
+    if (error instanceof SyntaxFault) throw new ConfigError('syntax', [toFault(error)]);
+    throw error;
+  }
+}
+
+/** An error and its offset in the text. */
+interface OffsetFault {
+  readonly offset: number;
+  readonly message: string;
+}
+
+/** An error that prevents reading the rest. */
+class SyntaxFault extends Error {
+  readonly offset: number;
+
+  constructor(offset: number, message: string) {
+    super(message);
+    this.offset = offset;
+  }
+}
+
+/** A value that aliases may refer to; without a count until it is complete. */
+interface Anchor {
+  readonly node: unknown;
+  value?: unknown;
+  count?: number;
+}
+
+/** Parses a text into nodes. @throws {SyntaxFault} */
+async function parse(text: string, lines: LineCounter): Promise<Document> {
+  // Finds a text that is too long before it is parsed, which takes ten times as long.
+  const lexemes: string[] = [];
+  for (const lexeme of new Lexer().lex(text)) {
+    lexemes.push(lexeme);
+    if (lexemes.length > MAX_TOKENS) {
+      throw new SyntaxFault(0, `not usable YAML: more than ${MAX_TOKENS} tokens`);
+    }
+    if (lexemes.length % TOKENS_PER_TURN === 0) await setImmediate();
+  }
+  const parser = new Parser(lines.addNewLine);
+  const tokens: CST.Token[] = [];
+  lines.addNewLine(0);
+  for (const [index, lexeme] of lexemes.entries()) {
+    // The parser's stack has the open collections, the document, and perhaps a scalar.
+    const depth = parser.stack.length - (CST.isCollection(parser.stack.at(-1)) ? 1 : 2);
+    if (depth > MAX_DEPTH) {
+      const message = `not usable YAML: more than ${MAX_DEPTH} levels of nesting`;
+      throw new SyntaxFault(parser.offset, message);
+    }
+    tokens.push(...parser.next(lexeme));
+    if (index % TOKENS_PER_TURN === 0) await setImmediate();
+  }
+  tokens.push(...parser.end());
+  const [document, second] = compose(tokens, text.length);
+  if (document === undefined) throw new Error('the YAML composer returned no document');
+  const [error] = document.errors.toSorted((one, other) => one.pos[0] - other.pos[0]);
+  if (error !== undefined) throw new SyntaxFault(error.pos[0], describe(error, text));
+  if (second === undefined) return document;
+  const message = 'a second document starts here, but the file must have only one';
+  throw new SyntaxFault(second.range[0], message);
+}
+
+/** Returns the first two documents. Runs without stack traces: a text may have a million errors, and their stacks are not used. */
+function compose(tokens: readonly CST.Token[], length: number): readonly Document.Parsed[] {
+  const { stackTraceLimit } = Error;
+  Error.stackTraceLimit = 0;
+  try {
+    const composer = new Composer({
+      prettyErrors: false,
+      // `readValues` finds duplicate keys; the parser's own check takes quadratic time.
+      uniqueKeys: false,
+      // A %YAML directive must not change the schema.
+      schema: 'core',
+      merge: false,
+      resolveKnownTags: false,
+      logLevel: 'error',
+    });
+    return composer.compose(tokens, true, length).take(2).toArray();
+  } finally {
+    Error.stackTraceLimit = stackTraceLimit;
+  }
+}
+
+/** Message for an alias without an anchor: nearly always an unquoted cron expression. */
+const QUOTE_STARS =
+  'put a value that starts with * in quotes, such as "*/30 * * * * *"; an alias (*name) needs an anchor (&name) before it';
+
+const SYNTAX: Readonly<Partial<Record<YAMLError['code'], string>>> = {
+  BAD_ALIAS: QUOTE_STARS,
+  BAD_DQ_ESCAPE: 'unknown escape in double quotes; single quotes keep backslashes as they are',
+  BAD_INDENT: 'wrong indentation, or a bracket that is not closed',
+  BAD_SCALAR_START: 'put a value that starts with %, @ or ` in quotes',
+  BLOCK_AS_IMPLICIT_KEY: 'unexpected colon or indentation',
+  MISSING_CHAR: 'missing quote, bracket or comma, or no space after a colon',
+  MULTILINE_IMPLICIT_KEY: 'missing colon after a key, or wrong indentation',
+  TAB_AS_INDENT: 'indent with spaces, not with tabs',
+};
+
+function describe({ code, pos: [offset] }: YAMLError, text: string): string {
+  const lineStart = text.lastIndexOf('\n', offset - 1) + 1;
+  const lineEnd = text.indexOf('\n', lineStart);
+  const line = text.slice(lineStart, lineEnd === -1 ? text.length : lineEnd);
+  // By far the most common error: a cron expression without quotes.
+  const isUnquoted = /^[^"'#]*?[:-] +\*/.test(line);
+  const hint = isUnquoted
+    ? QUOTE_STARS
+    : (SYNTAX[code] ?? 'check the indentation, quotes and colons here');
+  return `not valid YAML: ${hint}`;
+}
+
+function findTags({ warnings }: Document): readonly OffsetFault[] {
+  const message = 'unknown tag (!): remove it, or put a value that starts with ! in quotes';
+  return warnings
+    .filter((warning) => warning.code === 'TAG_RESOLVE_FAILED')
+    .map((warning) => ({ offset: warning.pos[0], message }));
+}
+
+/**
+ * Reads the values of a document. An alias is the same value as its anchor, so that aliases need no memory. The library's `toJS`
+ * knows neither the positions of duplicate keys nor those of aliases that are too many.
+ * @throws {SyntaxFault}
+ */
+function readValues(document: Document, lineOf: (offset: number) => number) {
+  const anchors = new Map<string, Anchor>();
+  const keyFaults: OffsetFault[] = [];
+  let count = 0;
+
+  function valueOf(node: unknown): unknown {
+    if (isAlias(node)) {
+      const anchor = anchors.get(node.source);
+      if (anchor === undefined)
+        throw new SyntaxFault(startOf(node), `not valid YAML: ${QUOTE_STARS}`);
+      if (anchor.count === undefined) {
+        const message = 'not usable YAML: this alias (*) refers to a value that contains it';
+        throw new SyntaxFault(startOf(node), message);
+      }
+      add(node, anchor.count);
+      return anchor.value;
+    }
+    const before = count;
+    const anchor: Anchor = { node };
+    if (isNode(node) && node.anchor !== undefined) anchors.set(node.anchor, anchor);
+    add(node, 1);
+    anchor.value = isMap(node)
+      ? mappingOf(node)
+      : isSeq(node)
+        ? node.items.map(valueOf)
+        : isScalar(node)
+          ? node.value
+          : null;
+    anchor.count = count - before;
+    return anchor.value;
+  }
+
+  function mappingOf({ items }: YAMLMap): Tree {
+    const mapping: Record<string, unknown> = Object.create(null);
+    const offsets = new Map<string, number>();
+    for (const { key, value } of items) {
+      valueOf(key);
+      const name = keyName(isAlias(key) ? anchors.get(key.source)?.node : key);
+      const offset = startOf(key);
+      const before = name === undefined ? undefined : offsets.get(name);
+      if (name === undefined) {
+        const message = 'a key must be a text, not a list or a mapping';
+        keyFaults.push({ offset, message });
+      } else if (before === undefined) offsets.set(name, offset);
+      else {
+        const shown = isSafeKey(name) ? ` ${JSON.stringify(name)}` : '';
+        const message = `duplicate key${shown}, first given on line ${lineOf(before)}`;
+        keyFaults.push({ offset, message });
+      }
+      const made = valueOf(value);
+      if (name !== undefined) mapping[name] = made;
+    }
+    return mapping;
+  }
+
+  function add(node: unknown, more: number): void {
+    count += more;
+    if (count <= MAX_VALUES) return;
+    const message = `not usable YAML: more than ${MAX_VALUES} values once aliases are expanded`;
+    throw new SyntaxFault(startOf(node), message);
+  }
+
+  return { value: valueOf(document.contents), keyFaults };
+}
+
+/** Returns a key as it is written; undefined for a list or a mapping. */
+function keyName(node: unknown): string | undefined {
+  if (!isScalar(node)) return undefined;
+  // The source text, because 0123 and 123 are different names.
+  return typeof node.value === 'string' ? node.value : (node.source ?? '');
+}
+
+function resolve(node: unknown, document: Document): unknown {
+  return isAlias(node) ? node.resolve(document) : node;
+}
+
+/** Finds the offsets of the key and the value at a path. */
+function find(document: Document, path: Path): { readonly key: number; readonly value: number } {
+  let node: unknown = document.contents;
+  let key = startOf(node);
+  let value = key;
+  for (const step of path) {
+    node = resolve(node, document);
+    if (isSeq(node)) {
+      node = node.items[Number(step)];
+      key = startOf(node, key);
+      value = key;
+      continue;
+    }
+    const pair = isMap(node)
+      ? node.items.findLast((item) => keyName(resolve(item.key, document)) === String(step))
+      : undefined;
+    if (pair === undefined) break;
+    node = pair.value;
+    key = startOf(pair.key, key);
+    value = startOf(node, key);
+  }
+  return { key, value };
+}
+
+function startOf(node: unknown, otherwise = 0): number {
+  return (isNode(node) ? (node satisfies Node).range?.[0] : undefined) ?? otherwise;
+}
