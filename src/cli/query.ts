@@ -7,7 +7,7 @@ import { StoreError } from '../monitor/errors.ts';
 import type { RowQuery, StoreReader } from '../monitor/ports/store.ts';
 import { isSqlite, openStoreReader, type StoreLocation } from '../store/open.ts';
 import { type Context, UsageError } from './command.ts';
-import type { HistoryOptions, QueryOptions, StoreOptions } from './options.ts';
+import type { Options } from './options.ts';
 import {
   type Column,
   createTable,
@@ -63,7 +63,7 @@ interface StorePlace {
  * @throws {ConfigError} which also says how to reach the store in spite of an invalid file
  * @throws {StoreError} if the configuration names a file that does not exist
  */
-async function locateStore(options: StoreOptions, context: Context): Promise<StorePlace> {
+async function locateStore(options: Options, context: Context): Promise<StorePlace> {
   const { store, config: option } = options;
   if (store !== undefined) {
     return { store: { path: resolveFromUser(store, context.env) }, projects: [] };
@@ -109,7 +109,7 @@ async function assertExists(
  * @throws {UsageError} for PostgreSQL, with `instead`: what to do there
  */
 export async function locateFile(
-  options: StoreOptions,
+  options: Options,
   context: Context,
   instead: string,
 ): Promise<string> {
@@ -131,7 +131,7 @@ export interface Source {
  * @throws {UsageError} for an unknown project
  */
 export async function withReader<Result>(
-  options: HistoryOptions,
+  options: Options,
   context: Context,
   work: (source: Source) => Promise<Result>,
 ): Promise<Result> {
@@ -165,7 +165,7 @@ export function assertKnownProject(
   throw new UsageError(`unknown project ${quoteId(project)}${suggestion}`);
 }
 
-export function toQuery(options: Omit<QueryOptions, 'format'>, { clock }: Context): RowQuery {
+export function toQuery(options: Options, { clock }: Context): RowQuery {
   const { project, status, cause, since, limit } = options;
   const start = since === undefined ? undefined : clock.now() - since;
   return { project, status, cause, since: start, limit };
@@ -186,7 +186,7 @@ export interface Format<Row> {
 export async function printRows<Row>(
   rows: readonly Row[],
   { noun, columns, toJson, csv }: Format<Row>,
-  options: QueryOptions,
+  options: Options,
   { stdout, warn }: Context,
 ): Promise<void> {
   if (options.json) {
@@ -206,7 +206,7 @@ export async function printRows<Row>(
 export async function printNewest<Row>(
   read: (reader: StoreReader, query: RowQuery) => Promise<readonly Row[]>,
   format: Format<Row>,
-  options: QueryOptions,
+  options: Options,
   context: Context,
 ): Promise<number> {
   const limit = options.limit ?? DEFAULT_LIMIT + 1;

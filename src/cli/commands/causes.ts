@@ -1,14 +1,7 @@
 import { causeFields, otherCausesFields } from '../../rows/fields.ts';
 import type { CauseFields } from '../../rows/schema.ts';
 import type { Define } from '../command.ts';
-import {
-  addStoreOptions,
-  jsonOption,
-  limitOption,
-  projectOption,
-  type QueryOptions,
-  sinceOption,
-} from '../options.ts';
+import { addHistoryOptions, jsonOption, limitOption, type Options } from '../options.ts';
 import { formatTime } from '../output.ts';
 import { type Format, printRows, withReader } from '../query.ts';
 
@@ -46,12 +39,10 @@ Examples:
   evalwatch failures --cause 1842023dd3c6ad55`;
 
 /** The options with their defaults. */
-type CauseOptions = QueryOptions & { readonly since: number; readonly limit: number };
+type CauseOptions = Options & { readonly since: number; readonly limit: number };
 
 export const defineCauses: Define = (command, run) => {
-  addStoreOptions(command)
-    .addOption(projectOption())
-    .addOption(sinceOption().default(86_400_000, '24h'))
+  addHistoryOptions(command, [86_400_000, '24h'])
     .addOption(limitOption('at most this many causes').default(100))
     .addOption(jsonOption())
     .addHelpText('after', HELP)

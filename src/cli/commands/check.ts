@@ -1,32 +1,35 @@
 import { systemClock } from '../../app/clock.ts';
-import type { Config, HeartbeatUrl, ProjectConfig } from '../../config/config.ts';
+import type { Config, ProjectConfig } from '../../config/config.ts';
 import { ConfigError } from '../../config/config-error.ts';
 import { commandName } from '../../config/environment.ts';
-import { describeUnset } from '../../config/secrets.ts';
+import { describeUnset, readHeartbeatUrl, readPostgresUrl } from '../../config/secrets.ts';
 import { quoteId } from '../../config/suggest.ts';
+import { loadWebConfig } from '../../config/web-file.ts';
 import type { ConfiguredLimit } from '../../domain/expectation.ts';
+import { readKey } from '../../evaluation-api/api-key.ts';
 import { DEFAULT_LIMIT_MS } from '../../domain/learned-limit.ts';
 import type { SecretSource } from '../../domain/secret-source.ts';
 import { UNFINISHED_STATUSES, type UnfinishedStatus } from '../../domain/status.ts';
 import { visible } from '../../domain/visible.ts';
 import { ApiError, StoreError } from '../../monitor/errors.ts';
-import type { Schedule } from '../../schedule/calendar.ts';
+import { parseSchedule, type Schedule } from '../../schedule/calendar.ts';
 import { isSqlite } from '../../store/open.ts';
+import { readUrl } from '../../store/postgres/url.ts';
 import type { Context, Define } from '../command.ts';
-import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
+import { configOption, jsonOption, type Options } from '../options.ts';
 import { formatDuration, quoteWord } from '../output.ts';
 import { describeFile, loadConfiguration } from '../query.ts';
 import { type Column, createTable, toJsonDocument, toJsonLine } from '../table.ts';
 import {
-  type Connection,
   CONNECTION_COLUMNS,
+  type Connection,
   connectionFields,
   explainFailure,
   pageWarnings,
   tryConnections,
 } from './connect.ts';
 
-interface CheckOptions extends ConfigOption, JsonOption {
+interface CheckOptions extends Options {
   readonly connect?: true;
   readonly verbose?: true;
 }
@@ -68,7 +71,7 @@ async function check(context: Context, options: CheckOptions): Promise<number> {
   if (config === undefined) return 2;
   if (!options.json)
     await stdout.write(`Configuration: ${visible(describeFile(file, context))}\n\n`);
-  const planned = await planProjects(config.projects, context.clock.now());
+  const planned = planProjects(config.projects, context.clock.now());
   const connections = options.connect ? await tryConnections(config, context) : undefined;
   await stdout.write(
     options.json ? jsonOf(planned, connections) : tablesOf(planned, connections, options, context),
@@ -76,8 +79,7 @@ async function check(context: Context, options: CheckOptions): Promise<number> {
   const secrets = [
     // With --connect, each project says that its key cannot be used.
     ...(await keyFindings(config.projects)).filter(({ isError }) => !(isError && connections)),
-    ...(await storeFindings(config.store)),
-    ...(await heartbeatFindings(config.heartbeat)),
+    ...(await addressFindings(config)),
   ];
   const warnings = [
     ...addressWarnings(config.service.baseUrl),
@@ -103,7 +105,6 @@ async function check(context: Context, options: CheckOptions): Promise<number> {
 /** Loads the configuration, and checks the web configuration file as well. */
 async function loadAll(option: string | undefined, context: Context): Promise<Config> {
   const config = await loadConfiguration(option, context, 'without keys');
-  const { loadWebConfig } = await import('../../config/web-file.ts');
   if (config.web.configFile !== undefined) await loadWebConfig(config.web.configFile);
   return config;
 }
@@ -197,11 +198,7 @@ interface PlannedProject {
 
 const RUN_COUNT = 5;
 
-async function planProjects(
-  projects: readonly ProjectConfig[],
-  now: number,
-): Promise<readonly PlannedProject[]> {
-  const { parseSchedule } = await import('../../schedule/calendar.ts');
+function planProjects(projects: readonly ProjectConfig[], now: number): readonly PlannedProject[] {
   // Thousands of projects may share a schedule.
   const plans = new Map<string, Omit<PlannedProject, 'project'>>();
   return projects.map((project) => {
@@ -273,49 +270,60 @@ function limitWarnings(planned: readonly PlannedProject[], now: number): readonl
   });
 }
 
-/** What `check` finds about a secret. */
-interface SecretFinding {
-  /** Contains no part of the secret. */
+/** What `check` says of a secret, without any part of it. */
+interface Finding {
   readonly message: string;
-  /** False if the daemon may find the secret usable, also in an environment other than that of `check`. */
+  /** False if the daemon may find the secret usable, also because its environment may differ. */
   readonly isError: boolean;
 }
 
-/** Whether a source is a variable without a value. The environment of the daemon may set it. */
-function isUnset(source: SecretSource): boolean {
-  return 'env' in source && source.value === undefined;
+/** Finds the API keys that are missing, unusable, short or probably not only the key. */
+async function keyFindings(projects: readonly ProjectConfig[]): Promise<readonly Finding[]> {
+  const found: Finding[] = [];
+  const bySource = Map.groupBy(projects, ({ key }) => JSON.stringify(key));
+  for (const [project, ...others] of bySource.values()) {
+    if (project === undefined) continue;
+    const { id, key } = project;
+    const more = others.length === 0 ? '' : ` and ${others.length} more`;
+    const findings = await findingsOf(key, async () =>
+      'env' in key && key.value === undefined
+        ? describeUnset('api_key_env')
+        : doubtAbout(await readKey(key, systemClock)),
+    );
+    for (const { message, isError } of findings) {
+      found.push({ message: `project ${quoteId(id)}${more}: ${message}`, isError });
+    }
+  }
+  return found;
 }
 
-/** Returns what is wrong with the address of the database. */
-async function storeFindings(store: Config['store']): Promise<readonly SecretFinding[]> {
-  if (isSqlite(store)) return [];
-  const [{ readPostgresUrl }, { readUrl }] = await Promise.all([
-    import('../../config/secrets.ts'),
-    import('../../store/postgres/url.ts'),
-  ]);
-  const source = store.postgresUrl;
-  return await findingsOf(source, async () => readUrl(await readPostgresUrl(source)));
+/** Returns what is wrong with the address of the database, and with that of the heartbeat. */
+async function addressFindings({ store, heartbeat }: Config): Promise<readonly Finding[]> {
+  const inStore = isSqlite(store)
+    ? []
+    : await findingsOf(store.postgresUrl, async () => {
+        await readUrl(await readPostgresUrl(store.postgresUrl));
+      });
+  if (heartbeat === undefined || 'url' in heartbeat) return inStore;
+  const inHeartbeat = await findingsOf(heartbeat, async () => {
+    await readHeartbeatUrl(heartbeat);
+  });
+  return [...inStore, ...inHeartbeat];
 }
 
-/** Returns what is wrong with the address of the heartbeat. */
-async function heartbeatFindings(
-  source: HeartbeatUrl | undefined,
-): Promise<readonly SecretFinding[]> {
-  if (source === undefined || 'url' in source) return [];
-  const { readHeartbeatUrl } = await import('../../config/secrets.ts');
-  return await findingsOf(source, () => readHeartbeatUrl(source));
-}
-
+/** Reads a secret. @param read resolves to a doubt about a secret that can be used */
 async function findingsOf(
   source: SecretSource,
-  read: () => Promise<unknown>,
-): Promise<readonly SecretFinding[]> {
+  read: () => Promise<string | void>,
+): Promise<readonly Finding[]> {
   try {
-    await read();
-    return [];
+    const doubt = await read();
+    return doubt === undefined ? [] : [{ message: doubt, isError: false }];
   } catch (error) {
-    if (!(error instanceof ConfigError || error instanceof StoreError)) throw error;
-    return [{ message: error.message, isError: !isUnset(source) }];
+    const isExpected = [ApiError, ConfigError, StoreError].some((type) => error instanceof type);
+    if (!(error instanceof Error && isExpected)) throw error;
+    const isUnset = 'env' in source && source.value === undefined;
+    return [{ message: error.message, isError: !isUnset }];
   }
 }
 
@@ -325,35 +333,6 @@ const MIN_RECOMMENDED_LENGTH = 16;
 /** What people copy together with a key. All of it would be sent as the key. */
 const QUOTES = /^(["'`]).*\1$/;
 const HEADER = /^(Bearer(?= )|X-API-Key(?= ?:)|Authorization(?= ?:))/i;
-
-/** Returns a finding for each API key that is missing, unusable, short or probably not only the key, with its project. */
-async function keyFindings(projects: readonly ProjectConfig[]): Promise<readonly SecretFinding[]> {
-  const bySource = Map.groupBy(projects, ({ key }) => JSON.stringify(key));
-  const findings = await Promise.all(
-    [...bySource.values()].map(async ([project, ...others]) => {
-      if (project === undefined) return undefined;
-      const found = await findFault(project.key);
-      if (found === undefined) return undefined;
-      const whose = `project ${quoteId(project.id)}${andMore(others.length)}`;
-      return { ...found, message: `${whose}: ${found.message}` };
-    }),
-  );
-  return findings.filter((finding) => finding !== undefined);
-}
-
-async function findFault(source: SecretSource): Promise<SecretFinding | undefined> {
-  if ('env' in source && isUnset(source)) {
-    return { message: describeUnset('api_key_env'), isError: false };
-  }
-  const { readKey } = await import('../../evaluation-api/api-key.ts');
-  try {
-    const message = doubtAbout(await readKey(source, systemClock));
-    return message === undefined ? undefined : { message, isError: false };
-  } catch (error) {
-    if (error instanceof ApiError) return { message: error.message, isError: true };
-    throw error;
-  }
-}
 
 /** Returns why a usable key is probably not the right one; undefined if nothing is to be said. */
 function doubtAbout(key: string): string | undefined {
@@ -367,10 +346,6 @@ function doubtAbout(key: string): string | undefined {
   return key.length < MIN_RECOMMENDED_LENGTH
     ? `the API key has fewer than ${MIN_RECOMMENDED_LENGTH} characters`
     : undefined;
-}
-
-function andMore(count: number): string {
-  return count === 0 ? '' : ` and ${count} more`;
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>();

@@ -1,6 +1,11 @@
 import { systemClock } from '../../app/clock.ts';
+import { version } from '../../app/version.ts';
 import type { Config, ProjectConfig } from '../../config/config.ts';
 import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
+import { createApiKeyReader } from '../../evaluation-api/api-key.ts';
+import { createEvaluationService } from '../../evaluation-api/client.ts';
+import { createRateLimit } from '../../evaluation-api/fairness/rate-limit.ts';
+import { createRecordBudget } from '../../evaluation-api/listing/record-budget.ts';
 import type { Listing } from '../../domain/record.ts';
 import { type Kind, PROMPT_STATUSES, type Status } from '../../domain/status.ts';
 import { ApiError, type PollFailureReason } from '../../monitor/errors.ts';
@@ -46,19 +51,6 @@ export async function tryConnections(
   { service, projects }: Config,
   { clock, progress }: Context,
 ): Promise<readonly Connection[]> {
-  const [
-    { createEvaluationService },
-    { createRateLimit },
-    { createRecordBudget },
-    { createApiKeyReader },
-    { version },
-  ] = await Promise.all([
-    import('../../evaluation-api/client.ts'),
-    import('../../evaluation-api/fairness/rate-limit.ts'),
-    import('../../evaluation-api/listing/record-budget.ts'),
-    import('../../evaluation-api/api-key.ts'),
-    import('../../app/version.ts'),
-  ]);
   const readKey = createApiKeyReader(clock);
   const rateLimit = createRateLimit(service.maxRequestsPerSecond, clock);
   const limited = limitConcurrency(Math.min(service.maxConcurrency, MAX_PARALLEL));

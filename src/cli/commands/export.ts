@@ -2,7 +2,7 @@ import { Option } from 'commander';
 import type { TransitionRow } from '../../monitor/ports/store.ts';
 import { isoTime, transitionFields } from '../../rows/fields.ts';
 import type { Context, Define } from '../command.ts';
-import { addHistoryOptions, type HistoryOptions } from '../options.ts';
+import { addHistoryOptions, type Options } from '../options.ts';
 import { toQuery, withReader } from '../query.ts';
 import { CSV_HELP, type CsvColumn, csvHeader, csvRows, toJsonLine } from '../table.ts';
 
@@ -18,10 +18,6 @@ const COLUMNS: readonly CsvColumn<TransitionRow>[] = [
 
 /** Maximum number of rows in memory. */
 const PAGE_SIZE = 5000;
-
-interface ExportOptions extends HistoryOptions {
-  readonly format: 'ndjson' | 'csv';
-}
 
 const HELP = `
 ${CSV_HELP} NDJSON is for programs: one JSON object a line, with JSON's own
@@ -40,7 +36,7 @@ export const defineExport: Define = (command, run) => {
     .action(run(exportTransitions));
 };
 
-async function exportTransitions(context: Context, options: ExportOptions): Promise<number> {
+async function exportTransitions(context: Context, options: Options): Promise<number> {
   const { stdout } = context;
   const isCsv = options.format === 'csv';
   const query = toQuery(options, context);

@@ -1,7 +1,8 @@
+import { InvalidArgumentError, Option } from 'commander';
 import type { FailureRow } from '../../monitor/ports/store.ts';
 import { failureFields, isoTime } from '../../rows/fields.ts';
 import type { Define } from '../command.ts';
-import { addQueryOptions, causeOption, csvOption, type QueryOptions } from '../options.ts';
+import { addHistoryOptions, jsonOption, limitOption, type Options } from '../options.ts';
 import { formatTime } from '../output.ts';
 import { type Format, printNewest } from '../query.ts';
 import { CSV_HELP } from '../table.ts';
@@ -51,12 +52,25 @@ Examples:
   evalwatch failures --cause 1842023dd3c6ad55`;
 
 export const defineFailures: Define = (command, run) => {
-  command.addOption(causeOption()).addOption(csvOption());
-  addQueryOptions(command, 'at most this many rows, the newest (default: 100)')
+  command
+    .addOption(new Option('--cause <id>', 'only failures with this cause').argParser(causeId))
+    .addOption(
+      new Option('--format <format>', 'print CSV instead of a table')
+        .choices(['csv'])
+        .conflicts('json'),
+    );
+  addHistoryOptions(command)
+    .addOption(limitOption('at most this many rows, the newest (default: 100)'))
+    .addOption(jsonOption())
     .addHelpText('after', HELP)
     .action(
-      run((context, options: QueryOptions) =>
+      run((context, options: Options) =>
         printNewest((reader, query) => reader.failures(query), FORMAT, options, context),
       ),
     );
 };
+
+function causeId(text: string): string {
+  if (/^[0-9a-f]{16}$/i.test(text)) return text.toLowerCase();
+  throw new InvalidArgumentError('It must be 16 hexadecimal digits, as causes prints them.');
+}

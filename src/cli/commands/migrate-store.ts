@@ -2,11 +2,11 @@ import { systemClock } from '../../app/clock.ts';
 import { resolveFromUser } from '../../config/environment.ts';
 import { isSqlite } from '../../store/open.ts';
 import { type Context, type Define, UsageError } from '../command.ts';
-import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
+import { configOption, jsonOption, type Options } from '../options.ts';
 import { loadConfiguration } from '../query.ts';
 import { type Column, createTable, toJsonDocument } from '../table.ts';
 
-interface MigrateOptions extends ConfigOption, JsonOption {
+interface MigrateOptions extends Options {
   readonly from: string;
 }
 

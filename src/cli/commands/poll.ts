@@ -5,13 +5,9 @@ import { StoreError } from '../../monitor/errors.ts';
 import { pollResult, pollResultFields, type PollResult } from '../../rows/fields.ts';
 import { isSqlite } from '../../store/open.ts';
 import { type Context, type Define, UsageError } from '../command.ts';
-import { type ConfigOption, configOption, type JsonOption, jsonOption } from '../options.ts';
+import { configOption, jsonOption, type Options } from '../options.ts';
 import { assertKnownProject, loadConfiguration } from '../query.ts';
 import { type Column, createTable, toJsonDocument } from '../table.ts';
-
-interface PollOptions extends ConfigOption, JsonOption {
-  readonly project?: string;
-}
 
 const HELP = `
 Log lines go to stderr. Exits 1 if a poll fails, or if a daemon holds the store; the error then says how to have the
@@ -31,7 +27,7 @@ export const definePoll: Define = (command, run) => {
 };
 
 /** Polls, reports failures and prints the results. @throws {StoreError} also when a daemon holds the store */
-async function poll(context: Context, options: PollOptions): Promise<number> {
+async function poll(context: Context, options: Options): Promise<number> {
   const { clock, progress, stdout } = context;
   const { project: only, json } = options;
   const config = await loadConfiguration(options.config, context, 'with keys');

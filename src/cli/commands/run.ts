@@ -1,7 +1,7 @@
 import { readVariable } from '../../config/environment.ts';
 import type { Daemon } from '../../app/daemon.ts';
 import type { Context, Define } from '../command.ts';
-import { type ConfigOption, configOption } from '../options.ts';
+import { configOption, type Options } from '../options.ts';
 import { loadConfiguration } from '../query.ts';
 
 const HELP = `
@@ -12,7 +12,7 @@ Examples:
   evalwatch run --config /etc/evalwatch/evalwatch.yaml
   evalwatch run --config /etc/evalwatch/evalwatch.yaml --watch-config`;
 
-interface RunOptions extends ConfigOption {
+interface RunOptions extends Options {
   readonly watchConfig?: true;
 }
 

@@ -6,7 +6,7 @@ import { DEFAULT_PROJECTS } from '../../simulator/world/sample-texts.ts';
 import { DEFAULT_PROMPTS_PER_PROJECT, World } from '../../simulator/world/world.ts';
 import { startSimulator } from '../../simulator/server.ts';
 import type { Context, Define } from '../command.ts';
-import { interval, portNumber, positiveInteger } from '../options.ts';
+import { interval, positiveInteger } from '../options.ts';
 
 interface SimulateOptions {
   readonly port: number;
@@ -111,4 +111,11 @@ function parseFaultsOption(text: string): readonly FaultRule[] {
   } catch (error) {
     throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
   }
+}
+
+/** 0 is any free port. */
+function portNumber(text: string): number {
+  const number = Number(text);
+  if (/^\d+$/.test(text) && number <= 65_535) return number;
+  throw new InvalidArgumentError('It must be a port from 0 to 65535.');
 }

@@ -9,7 +9,13 @@ import {
 import type { StatusRow } from '../../monitor/ports/store.ts';
 import { promptFields } from '../../rows/fields.ts';
 import type { Context, Define } from '../command.ts';
-import { addQueryOptions, type QueryOptions, statusOption } from '../options.ts';
+import {
+  addHistoryOptions,
+  jsonOption,
+  limitOption,
+  type Options,
+  statusOption,
+} from '../options.ts';
 import { formatDuration, formatTime } from '../output.ts';
 import { type Format, printRows, type Source, toQuery, withReader } from '../query.ts';
 import { statusColor } from '../table.ts';
@@ -61,12 +67,14 @@ Examples:
 
 export const defineStatus: Define = (command, run) => {
   command.addOption(statusOption());
-  addQueryOptions(command, 'at most this many rows, the newest')
+  addHistoryOptions(command)
+    .addOption(limitOption('at most this many rows, the newest'))
+    .addOption(jsonOption())
     .addHelpText('after', HELP)
     .action(run(status));
 };
 
-async function status(context: Context, options: QueryOptions): Promise<number> {
+async function status(context: Context, options: Options): Promise<number> {
   const rows = await withReader(options, context, async (source) => {
     const found = await source.reader.statuses(toQuery(options, context));
     const expectationsOf = await readExpectations(found, source, context);

@@ -2,11 +2,11 @@ import { resolveFromUser } from '../../config/environment.ts';
 import { visible } from '../../domain/visible.ts';
 import type { CheckResult } from '../../store/sqlite/check.ts';
 import { type Context, type Define, UsageError } from '../command.ts';
-import { addStoreOptions, type JsonOption, jsonOption, type StoreOptions } from '../options.ts';
+import { addStoreOptions, jsonOption, type Options } from '../options.ts';
 import { locateFile } from '../query.ts';
 import { toJsonDocument } from '../table.ts';
 
-interface BackupOptions extends StoreOptions {
+interface BackupOptions extends Options {
   readonly force?: true;
 }
 
@@ -55,7 +55,7 @@ export const defineStore: Define = (command, run) => {
     .action(run(check));
 };
 
-async function check(context: Context, options: StoreOptions & JsonOption): Promise<number> {
+async function check(context: Context, options: Options): Promise<number> {
   const path = await locateFile(options, context, 'use pg_amcheck, see docs/scaling.md');
   const { checkStore } = await import('../../store/sqlite/check.ts');
   const results = await checkStore(path);

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { StoreReader, TransitionRow } from '../../monitor/ports/store.ts';
 import { transitionFields } from '../../rows/fields.ts';
 import type { Context, Define } from '../command.ts';
-import { addQueryOptions, type QueryOptions } from '../options.ts';
+import { addHistoryOptions, jsonOption, limitOption, type Options } from '../options.ts';
 import { formatTime } from '../output.ts';
 import { type Format, printNewest, toQuery, withReader } from '../query.ts';
 import { createTable, statusColor, toJsonLine } from '../table.ts';
@@ -21,7 +21,7 @@ const FORMAT: Format<TransitionRow> = {
   toJson: transitionFields,
 };
 
-interface TransitionOptions extends QueryOptions {
+interface TransitionOptions extends Options {
   readonly follow?: true;
 }
 
@@ -36,7 +36,9 @@ Examples:
 
 export const defineTransitions: Define = (command, run) => {
   command.option('--follow', 'keep printing new changes as they are recorded');
-  addQueryOptions(command, 'at most this many rows, the newest (default: 100)')
+  addHistoryOptions(command)
+    .addOption(limitOption('at most this many rows, the newest (default: 100)'))
+    .addOption(jsonOption())
     .addHelpText('after', HELP)
     .action(
       run((context, options: TransitionOptions) =>
@@ -56,7 +58,7 @@ const PAGE_SIZE = 5000;
  * Prints the newest transitions, oldest first, and then each new one once, until a signal ends the process.
  * @throws {StoreError} also when the store is replaced
  */
-async function follow(options: QueryOptions, context: Context): Promise<never> {
+async function follow(options: Options, context: Context): Promise<never> {
   const { stdout } = context;
   const table = createTable(FORMAT.columns, stdout);
   const print = async (rows: readonly TransitionRow[]) =>
