@@ -20,73 +20,74 @@ export const web: Row = {
   judges: ['src/web/'],
   bug: [
     {
-      what: 'the guard judges the target as it was sent',
-      file: 'web/protection/guarded-server.ts',
+      what: 'the login judges the target as it was sent',
+      file: 'web/security.ts',
       replace: [
         [
-          "target.route !== 'probe'",
-          "!/^\\/-\\/(?:healthy|ready)(?:\\?|$)/.test(request.url ?? '')",
+          'users().size > 0',
+          "users().size > 0 && !/^\\/-\\/(?:healthy|ready)/.test(context.env.incoming.url ?? '')",
         ],
       ],
-      notice: /401 .* \(probe\)/,
+      notice: /instead of 401/,
     },
     {
-      what: 'an encoded slash is a slash to guard and routes',
-      file: 'web/request/target.ts',
-      replace: [['/[\\w.~-]/.test(character)', '/[\\w.~/-]/.test(character)']],
-      notice: /(?:200|405) .* instead of (?:401|403|404)/,
+      what: 'probes are matched by their beginning',
+      file: 'web/security.ts',
+      replace: [['users().size > 0', "users().size > 0 && !context.req.path.startsWith('/-/')"]],
+      notice: /instead of 401/,
     },
     {
-      what: 'dot segments are passed on',
-      file: 'web/request/target.ts',
-      replace: [['/\\/\\.{1,2}(?:\\/|$)/.test(canonical)', 'canonical === undefined']],
-      notice: /instead of 400 \(bad target\)/,
+      what: 'the login is checked for GET only',
+      file: 'web/security.ts',
+      replace: [['users().size > 0', "users().size > 0 && context.req.method === 'GET'"]],
+      notice: /instead of 401/,
     },
     {
-      what: 'Host may be anything',
-      file: 'web/request/host.ts',
-      replace: [['([\\w.-]+))(?::', '([^:]+))(?::']],
-      notice: /instead of 400 \(bad Host\)/,
+      what: 'the login is registered after the page',
+      file: 'web/app.ts',
+      replace: [
+        ['guard(app, protection, names);', ''],
+        [
+          "app.route('/', createPage(content.page));",
+          "app.route('/', createPage(content.page));\nguard(app, protection, names);",
+        ],
+      ],
+      notice: /instead of (?:401|403)/,
     },
     {
       what: 'a connection that was let in once is let in again',
-      file: 'web/protection/guarded-server.ts',
+      file: 'web/security.ts',
       replace: [
         [
-          "if (verdict === 'wrong') {",
-          "if (verdict === 'right') known.add(request.socket);\nif (verdict === 'wrong' && !known.has(request.socket)) {",
+          'users().size > 0 ? login(context, next) : next()',
+          'users().size > 0 && !known.has(context.env.incoming.socket) ? login(context, () => next(known.add(context.env.incoming.socket))) : next()',
         ],
         [
-          'const logins = createLogins();',
-          'const logins = createLogins();\nconst known = new WeakSet<object>();',
+          'const login = basicAuth',
+          'const known = new WeakSet<object>();\nconst login = basicAuth',
         ],
       ],
       notice: /instead of 401/,
     },
     {
       what: 'a stream is told by the path that was sent',
-      file: 'web/limits/requests.ts',
-      replace: [
-        [
-          'const { route } = target;',
-          "const route = target.route === 'events' && request.url !== '/api/v1/events' ? 'other' : target.route;",
-        ],
-      ],
+      file: 'web/app.ts',
+      replace: [['limits.get(context.req.path)', "limits.get(context.env.incoming.url ?? '')"]],
       notice: /kept out/,
     },
     {
       what: 'pages of other sites may reload',
-      file: 'web/request/filter.ts',
+      file: 'web/security.ts',
       replace: [["new Set(['GET',", "new Set(['POST', 'GET',"]],
       notice: /instead of 403/,
     },
     {
       what: 'pages of other sites may read answers',
-      file: 'web/request/filter.ts',
+      file: 'web/server.ts',
       replace: [
         [
-          'admit(request, response, handle);',
-          "response.setHeader('access-control-allow-origin', '*');\nadmit(request, response, handle);",
+          "['x-content-type-options', 'nosniff'],",
+          "['x-content-type-options', 'nosniff'],\n  ['access-control-allow-origin', '*'],",
         ],
       ],
       notice: /lets other origins read it/,

@@ -5,7 +5,7 @@ import { readSources } from '../config/load.ts';
 import { loadWebConfig, type WebConfig } from '../config/web-file.ts';
 import type { Logger } from '../log/logger.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { ChangingProtection } from '../web/protection/changing-protection.ts';
+import type { ChangingProtection } from '../web/security.ts';
 
 /**
  * Maximum time that the last good web configuration stays in use while the file is bad. Longer than EvalwatchConfigReloadFailed takes
@@ -98,7 +98,6 @@ export async function openWebProtection(options: WebProtectionOptions): Promise<
   }
 
   return {
-    first,
     current: () => inForce,
     onChange: (listener) => {
       changes.push(listener);

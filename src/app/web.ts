@@ -6,7 +6,7 @@ import { unlessStoreFails } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { EventFeed } from '../web/events/feed.ts';
 import type { MonitorWatch } from './monitor-watch.ts';
-import type { ChangingProtection } from '../web/protection/changing-protection.ts';
+import type { ChangingProtection } from '../web/security.ts';
 import { startWebServer, type WebServer } from '../web/server.ts';
 import type { Engine } from './engine.ts';
 import { createPollNow } from './poll-now.ts';

@@ -1,16 +1,15 @@
 import { once } from 'node:events';
-import { createServer, type Server, type ServerOptions } from 'node:http';
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
 import { createServer as createTcpServer, type Server as TcpServer } from 'node:net';
-import { getRequestListener } from '@hono/node-server';
-import { createRequestFilter, type RequestFilter } from './request/filter.ts';
-import type { GuardedHandlers } from './protection/guarded-server.ts';
-import { type Handler, refuse } from './handler.ts';
-import { limitConnections } from './limits/connections.ts';
-import type { ChangingProtection } from './protection/changing-protection.ts';
-import { parseHost } from './request/host.ts';
-import { isForThisServer, type ServerNames } from './protection/server-names.ts';
-import { createRoutes, type WebContent } from './routes.ts';
-import { limitRequests } from './limits/requests.ts';
+import { isDeepStrictEqual } from 'node:util';
+import { getRequestListener, RequestError } from '@hono/node-server';
+import { HTTPException } from 'hono/http-exception';
+import type { Protection, TlsSettings } from '../domain/protection.ts';
+import { createApp, type WebContent } from './app.ts';
+import { answerError } from './errors.ts';
+import { limitConnections } from './limits.ts';
+import type { ChangingProtection } from './security.ts';
 
 export interface WebServer {
   /** Address of the server, `http://host:port` or `https://host:port`. */
@@ -34,21 +33,26 @@ export interface WebTimeouts {
   readonly idleMs: number;
 }
 
-const CONNECTIONS = {
-  maxConnections: 2000,
-  maxPerClient: 100,
-  maxAnswers: 16,
-  // More than all places for answers (limits/requests.ts).
-  maxAllAnswers: 1000,
-};
+const MAX_CONNECTIONS = 2000;
 /** Connections that may wait to be accepted. With a short queue, a probe in a burst of connections waits until its kernel retries. */
 const BACKLOG = 2000;
 const MAX_HEADER_BYTES = 16 * 1024;
 const REQUEST_TIMEOUT_MS = 10_000;
 const IDLE_TIMEOUT_MS = 30_000;
+const HANDSHAKE_TIMEOUT_MS = 10_000;
+
+/** Headers of every answer: a page of another site can neither embed it nor show it in a frame. */
+const SECURITY = new Map([
+  ['x-content-type-options', 'nosniff'],
+  ['cross-origin-resource-policy', 'same-origin'],
+  // The status page has a longer one (page/routes.ts).
+  ['content-security-policy', "frame-ancestors 'none'"],
+]);
 
 /**
  * Serves the HTTP interface (docs/specification.md#endpoints), in plain HTTP and without a login unless it is protected.
+ * Changed users and certificates take effect with the next request or connection. A change of users or of the CA for client
+ * certificates closes all connections.
  * @throws {Error} that names web.listen, with the system's `code` (`EADDRINUSE`, `EACCES`, …), when it cannot listen
  */
 export async function startWebServer(
@@ -63,34 +67,80 @@ export async function startWebServer(
     keepAliveTimeout: idleMs,
     connectionsCheckingInterval: requestMs / 10,
     maxHeaderSize: MAX_HEADER_BYTES,
-    // Host is checked with the request target (request/target.ts).
-    requireHostHeader: false,
   };
-  const listen = parseHost(host)?.name ?? host;
+  const listen = host.replace(/^\[|\]$|\.$/g, '').toLowerCase();
   const names = () => ({ listen, allowed: allowedHosts() });
-  const { onBug } = content;
-  const requestFilter = createRequestFilter(allowedHosts, onBug);
-  const answer = limitRequests(routed(content), content.api.clock);
-  const answers = { withLogin: answer, withoutLogin: requireOwnName(answer, names) };
+  const listener = listenerOf(content, createApp(content, names, protection).fetch);
+  let before = protection?.current();
+  const tls = before?.tls;
   const server =
-    protection === undefined
-      ? createServer(options, requestFilter.filter(answers.withoutLogin))
-      : await guarded(options, protection, { ...answers, onBug }, requestFilter);
-  requestFilter.attach(server);
+    tls === undefined
+      ? createServer(options, listener)
+      : createTlsServer({ ...options, ...tlsOptions(tls) }, listener);
   // No limit by number: their total size is limited, and Node drops the headers above a number.
   server.maxHeadersCount = 0;
-  limitConnections(server, CONNECTIONS);
   server.setTimeout(idleMs);
+  // No route needs a request body, and Node writes its 100 into the middle of an answer that waits for earlier ones.
+  server.on('checkContinue', (...request) => server.emit('request', ...request));
+  const connections = limitConnections(server, MAX_CONNECTIONS);
+  protection?.onChange(() => {
+    const now = protection.current();
+    const context = now?.tls?.context;
+    if (
+      'setSecureContext' in server &&
+      context &&
+      !isDeepStrictEqual(context, before?.tls?.context)
+    ) {
+      server.setSecureContext(context);
+      server.closeIdleConnections();
+    }
+    if (!isDeepStrictEqual(admission(now), admission(before))) connections.close();
+    before = now;
+  });
   await startListening(server, { host, port });
   return {
-    url: urlOf(server.address(), protection?.first.tls === undefined ? 'http' : 'https'),
+    url: urlOf(server.address(), tls === undefined ? 'http' : 'https'),
     close: async () => {
       const closed = once(server, 'close');
       server.close();
-      server.closeAllConnections();
+      connections.close();
       await closed;
     },
   };
+}
+
+function listenerOf(
+  { onBug }: WebContent,
+  fetch: Parameters<typeof getRequestListener>[0],
+): RequestListener {
+  const answer = getRequestListener(fetch, {
+    // Of a request over HTTP/1.0 without `Host`.
+    hostname: 'localhost',
+    errorHandler: (error) => {
+      const message = 'the address or the Host header is malformed';
+      const isBad = error instanceof RequestError;
+      return answerError(isBad ? new HTTPException(400, { message }) : error, onBug);
+    },
+  });
+  return (request, response) => {
+    response.setHeaders(SECURITY);
+    void answer(request, response);
+  };
+}
+
+function tlsOptions({ context, clientAuth }: TlsSettings) {
+  return {
+    ...context,
+    requestCert: clientAuth !== 'NoClientCert',
+    // Admission is decided for each request: probes are admitted, and others get an answer with the reason.
+    rejectUnauthorized: false,
+    handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+  };
+}
+
+/** The part of a protection that decides who is admitted: not the certificate of the server. */
+function admission(protection: Protection | undefined): unknown {
+  return protection && [protection.users, protection.tls?.clientAuth, protection.tls?.context.ca];
 }
 
 /**
@@ -127,39 +177,6 @@ const LISTEN_ADVICE: Readonly<Record<string, string>> = {
   ENOTFOUND: `; this name has no address: ${SET_ANOTHER}`,
   EACCES: `; this user may not use this port: ${SET_ANOTHER}`,
 };
-
-/** Loads bcrypt only if the server is protected. */
-async function guarded(
-  options: ServerOptions,
-  protection: ChangingProtection,
-  answers: Omit<GuardedHandlers, 'filter'>,
-  requestFilter: RequestFilter,
-): Promise<Server> {
-  const { createGuardedServer } = await import('./protection/guarded-server.ts');
-  return createGuardedServer(options, protection, { ...answers, filter: requestFilter.filter });
-}
-
-/** Passes requests to the routes, with a URL made from the canonical target and a constant host. */
-function routed(content: WebContent): Handler {
-  const answer = getRequestListener(createRoutes(content).fetch);
-  return (request, response, { path, search }) => {
-    // @hono/node-server builds the URL from these two values.
-    request.url = path + search;
-    request.headers.host = 'evalwatch';
-    void answer(request, response);
-  };
-}
-
-/** Refuses requests of pages that let their own name resolve to this server (DNS rebinding). */
-function requireOwnName(handle: Handler, names: () => ServerNames): Handler {
-  return (request, response, target) => {
-    if (isForThisServer(target, request.headers, names())) {
-      return handle(request, response, target);
-    }
-    const error = `${target.host?.name} is not a known name of this server: add it to web.allowed_hosts, use the IP address, or set up a login`;
-    return refuse(response, 421, error);
-  };
-}
 
 function urlOf(address: ReturnType<Server['address']>, scheme: string): string {
   if (address === null || typeof address === 'string') return String(address);

@@ -13,7 +13,6 @@ import { createLogger } from '../../src/log/logger.ts';
 import { validateSchedule } from '../../src/schedule/calendar.ts';
 import { readUrl } from '../../src/store/postgres/url.ts';
 import { untrustedMessage } from '../../src/web/page/text.ts';
-import { readTarget } from '../../src/web/request/target.ts';
 import { readListing } from '../support/read-listing.ts';
 import { temporaryDirectory } from './config/loading.ts';
 
@@ -90,10 +89,6 @@ ${value}: 1
   'a listen address': [LONGEST, parseListen],
   'a schedule': [LONGEST, (text) => validateSchedule(`${text} * * * *`)],
   'the address of a database': [16 * KIBI, (text) => readUrl(`postgres://a@b?${text}`)],
-  'the target of a request': [
-    16 * KIBI,
-    (url) => readTarget({ url: `/${url}`, httpVersion: '1.1', rawHeaders: ['host', 'a'] }),
-  ],
   'a message on the page': [LONGEST, (text) => untrustedMessage(text, 8192)],
   'a line of the log': [
     LONGEST,

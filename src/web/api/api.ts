@@ -1,12 +1,11 @@
 import { hash } from 'node:crypto';
 import { Hono, type Context } from 'hono';
 import { etag } from 'hono/etag';
+import { HTTPException } from 'hono/http-exception';
 import { stream } from 'hono/streaming';
-import type { ContentfulStatusCode } from 'hono/utils/http-status';
 import type { z } from 'zod';
 import { parseDuration } from '../../domain/duration.ts';
 import { visibleJson } from '../../domain/visible.ts';
-import { StoreError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { ExpectationsOf } from '../../monitor/ports/expectations.ts';
 import type {
@@ -21,8 +20,7 @@ import type { WatchedProject } from '../../monitor/ports/watched-project.ts';
 import { failureFields, projectFields, promptFields, transitionFields } from '../../rows/fields.ts';
 import type { EventFeed } from '../events/feed.ts';
 import { readId } from '../events/page.ts';
-import type { ConnectionEnv } from '../limits/client.ts';
-import { RequestError } from '../request/error.ts';
+import type { ConnectionEnv } from '../limits.ts';
 import { causesAnswer, readCursor, readPage, type RowSource } from './answers.ts';
 import { openApiDocument } from './openapi.ts';
 import { operations, readParameters } from './operations.ts';
@@ -70,7 +68,7 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
     const query = readParameters(context.req.url, parameters);
     const project = 'project' in query ? query['project'] : undefined;
     if (typeof project === 'string' && !(await store.projects()).includes(project)) {
-      throw new RequestError(404, `unknown project ${JSON.stringify(project)}`);
+      throw new HTTPException(404, { message: `unknown project ${JSON.stringify(project)}` });
     }
     return query;
   }
@@ -81,8 +79,9 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
     // A client that reconnects sends `Last-Event-ID` with the URL of its first request, so the header overrides `after`.
     const given = context.req.header('last-event-id') ?? after;
     const start = given ? readId(given) : await feed.end();
-    if (start === undefined)
-      throw new RequestError(400, 'Last-Event-ID must be the id of an event');
+    if (start === undefined) {
+      throw new HTTPException(400, { message: 'Last-Event-ID must be the id of an event' });
+    }
     if (context.req.method === 'HEAD') return context.body(null, 200, STREAM_HEADERS);
     for (const [name, value] of Object.entries(STREAM_HEADERS)) context.header(name, value);
     return stream(context, (client) => feed.send(client, clock, { start, project, type }));
@@ -152,12 +151,6 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
     const list = await store.causes({ project, since: start, limit });
     return json(context, await causesAnswer(list));
   });
-
-  api.onError((error, context) => {
-    if (error instanceof RequestError) return refusal(context, error.message, error.status);
-    if (!(error instanceof StoreError)) throw error;
-    return context.json({ error: 'the store cannot be read at the moment' }, 503);
-  });
   return api;
 }
 
@@ -188,17 +181,13 @@ function json(context: Context, text: string): Response {
   return context.body(body, 200, { ...JSON_HEADERS, etag: `"${hash('sha1', body)}"` });
 }
 
-function refusal(context: Context, error: string, status: ContentfulStatusCode): Response {
-  return context.body(visibleJson(JSON.stringify({ error })), status, JSON_HEADERS);
-}
-
 const BAD_CURSOR = 'cursor must be the next_cursor of an answer to the same path';
 
 function idOf(cursor: string | undefined): number | undefined {
   if (cursor === undefined) return undefined;
   const id = readCursor(cursor);
   if (typeof id === 'number' && Number.isSafeInteger(id)) return id;
-  throw new RequestError(400, BAD_CURSOR);
+  throw new HTTPException(400, { message: BAD_CURSOR });
 }
 
 function promptPosition(cursor: string): PromptPosition {
@@ -214,5 +203,5 @@ function promptPosition(cursor: string): PromptPosition {
       return { since, project, promptId };
     }
   }
-  throw new RequestError(400, BAD_CURSOR);
+  throw new HTTPException(400, { message: BAD_CURSOR });
 }

@@ -1,3 +1,4 @@
+import { HTTPException } from 'hono/http-exception';
 import { z } from 'zod';
 import { DURATION_PATTERN } from '../../domain/duration.ts';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
@@ -12,7 +13,6 @@ import {
   transitionSchema,
 } from '../../rows/schema.ts';
 import { EVENT_ID, EVENT_TYPES } from '../events/page.ts';
-import { RequestError } from '../request/error.ts';
 
 const MAX_LIMIT = 1000;
 const A_LIMIT = `must be a whole number from 1 to ${MAX_LIMIT}`;
@@ -136,7 +136,7 @@ export const operations = {
 
 /**
  * Parses the parameters of a request.
- * @throws {RequestError} if a parameter is unknown, invalid or given twice
+ * @throws {HTTPException} if a parameter is unknown, invalid or given twice
  */
 export function readParameters<Known extends z.ZodObject>(
   url: string,
@@ -146,18 +146,17 @@ export function readParameters<Known extends z.ZodObject>(
   const given = new Map<string, string>();
   for (const [name, value] of new URL(url).searchParams) {
     if (!names.includes(name)) {
-      throw new RequestError(
-        400,
-        `unknown parameter ${JSON.stringify(name)}: ${describeNames(names)}`,
-      );
+      const message = `unknown parameter ${JSON.stringify(name)}: ${describeNames(names)}`;
+      throw new HTTPException(400, { message });
     }
-    if (given.has(name)) throw new RequestError(400, `${name} is given more than once`);
+    if (given.has(name))
+      throw new HTTPException(400, { message: `${name} is given more than once` });
     given.set(name, value);
   }
   const read = known.safeParse(Object.fromEntries(given));
   if (read.success) return read.data;
   const faults = read.error.issues.map(({ path, message }) => `${path.join('.')} ${message}`);
-  throw new RequestError(400, faults.join('; '));
+  throw new HTTPException(400, { message: faults.join('; ') });
 }
 
 function describeNames(names: readonly string[]): string {

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { parse } from 'node:path';
 import { Hono, type Context } from 'hono';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
-import type { ConnectionEnv } from '../limits/client.ts';
+import type { ConnectionEnv } from '../limits.ts';
 import { PATHS } from '../paths.ts';
 import { layout, type Page } from './layout.ts';
 import { readOverview, readProject, type PageContent, type PageData } from './model.ts';

@@ -3,14 +3,13 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import type { EventPosition, RecordedEvents } from '../../../src/monitor/ports/store.ts';
-import { createApi } from '../../../src/web/api/api.ts';
 import { EventFeed } from '../../../src/web/events/feed.ts';
 import { openApiDocument } from '../../../src/web/api/openapi.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { readEvents, take } from '../../support/event-stream.ts';
 import { settle as settlePending } from '../../support/failures.ts';
 import { readOpenApi } from '../../support/openapi.ts';
-import { startApi } from './api/api-under-test.ts';
+import { createApi, startApi } from './api/api-under-test.ts';
 
 const document = readOpenApi(openApiDocument());
 

@@ -5,11 +5,21 @@ import { onTestFinished } from 'vitest';
 import type { MonitorEvent } from '../../../../src/monitor/events.ts';
 import { createPoller } from '../../../../src/monitor/poller.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
-import { createApi } from '../../../../src/web/api/api.ts';
+import { type ApiContent, createApi as createRoutes } from '../../../../src/web/api/api.ts';
+import { answerError } from '../../../../src/web/errors.ts';
 import { EventFeed } from '../../../../src/web/events/feed.ts';
 import { fakeClock, listingOf, neverStopping, scriptedService } from '../../../support/monitor.ts';
 import { BY_DEFAULT, UNLEARNED } from '../../../support/expected.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
+
+/** Creates the API with the answers to errors that it has in the web server. */
+export function createApi(content: ApiContent): ReturnType<typeof createRoutes> {
+  return createRoutes(content).onError((error) =>
+    answerError(error, (bug) => {
+      throw bug;
+    }),
+  );
+}
 
 /** Starts an API over a real store and a real poller, whose service a test scripts. */
 export async function startApi(projects: readonly string[] = ['p', 'q']) {

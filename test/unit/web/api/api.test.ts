@@ -4,9 +4,8 @@ import { causeOf } from '../../../../src/domain/cause.ts';
 import type { ErrorInfo } from '../../../../src/domain/failure.ts';
 import { type FailedRequest, StoreError } from '../../../../src/monitor/errors.ts';
 import type { FailureRow } from '../../../../src/monitor/ports/store.ts';
-import { createApi } from '../../../../src/web/api/api.ts';
 import { BY_DEFAULT } from '../../../support/expected.ts';
-import { startApi } from './api-under-test.ts';
+import { createApi, startApi } from './api-under-test.ts';
 
 interface Page {
   readonly data: readonly Readonly<Record<string, unknown>>[];

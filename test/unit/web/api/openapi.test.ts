@@ -1,14 +1,11 @@
-import { pieces } from '../../../support/pieces.ts';
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../../../src/monitor/errors.ts';
-import { createApi } from '../../../../src/web/api/api.ts';
 import { openApiDocument } from '../../../../src/web/api/openapi.ts';
-import { watchMonitor } from '../../../../src/app/monitor-watch.ts';
-import { createRoutes } from '../../../../src/web/routes.ts';
 import { anyText } from '../../../support/any-text.ts';
 import { readOpenApi } from '../../../support/openapi.ts';
-import { startApi } from './api-under-test.ts';
+import { startWeb } from '../../../support/web.ts';
+import { createApi, startApi } from './api-under-test.ts';
 
 const document = readOpenApi(openApiDocument());
 const ANSWERED = document.paths.filter((path) => path !== '/events');
@@ -89,30 +86,10 @@ describe('the OpenAPI document', () => {
       causes: unreadable,
     };
     const api = createApi({ ...content, store });
-    const app = createRoutes({
-      renderMetrics: () => pieces(''),
-      metricsContentType: '',
-      isReady: () => true,
-      onBug: () => {},
-      api: content,
-      page: {
-        ...content,
-        version: '1',
-        store: { ...store, moves: unreadable, failureCounts: unreadable },
-        retentionMs: 1,
-        promptUrl: () => undefined,
-        isReady: () => true,
-        isLifecycleEnabled: () => false,
-        projects: () => [],
-        monitor: () => watchMonitor(content.clock).state(),
-      },
-      isLifecycleEnabled: () => false,
-      reload: () => Promise.resolve({ ok: true, reasons: [] }),
-      pollNow: () => Promise.resolve({ polled: [], pending: 0 }),
-    });
+    const { url } = await startWeb({ api: content });
 
     const broken = await api.request(path);
-    const posted = await app.request(`/api/v1${path}`, { method: 'POST' });
+    const posted = await fetch(`${url}/api/v1${path}`, { method: 'POST' });
 
     expect(broken.status).toBe(path === '/openapi.json' ? 200 : 503);
     expect(posted.status).toBe(405);

@@ -1,0 +1,90 @@
+import type { Server } from 'node:http';
+import type { Socket } from 'node:net';
+import type { HttpBindings } from '@hono/node-server';
+import type { MiddlewareHandler } from 'hono';
+import { tooMany } from './errors.ts';
+
+/** Connection of a request. */
+export interface ConnectionEnv {
+  readonly Bindings: HttpBindings;
+}
+
+/** The open connections of a server. */
+export interface Connections {
+  /** Closes all of them, also those in a TLS handshake. */
+  close(): void;
+}
+
+/**
+ * Keeps the number of connections at a maximum without refusing new ones: a new one replaces the one that has been idle for
+ * longest. So a probe is answered while others hold connections open.
+ */
+export function limitConnections(server: Server, max: number): Connections {
+  /** By their other end, because a TLS socket and the connection below it are different objects; the last used one is last. */
+  const open = new Map<string, { readonly socket: Socket; answers: number }>();
+
+  function makeRoom(): void {
+    for (const [end, { socket, answers }] of open) {
+      if (answers > 0) continue;
+      open.delete(end);
+      socket.destroy();
+      return;
+    }
+  }
+
+  server.on('connection', (socket) => {
+    const end = endOf(socket);
+    const connection = { socket, answers: 0 };
+    open.set(end, connection);
+    socket.once('close', () => {
+      if (open.get(end) === connection) open.delete(end);
+    });
+    if (open.size > max) makeRoom();
+  });
+  server.on('request', ({ socket }, response) => {
+    const end = endOf(socket);
+    const connection = open.get(end);
+    if (connection === undefined) return;
+    connection.answers += 1;
+    response.once('close', () => {
+      connection.answers -= 1;
+      if (open.get(end) !== connection) return;
+      open.delete(end);
+      open.set(end, connection);
+    });
+  });
+  return {
+    close: () => {
+      for (const { socket } of open.values()) socket.destroy();
+    },
+  };
+}
+
+function endOf({ remoteAddress, remotePort, localAddress }: Socket): string {
+  return `${remoteAddress} ${remotePort} ${localAddress}`;
+}
+
+/**
+ * Limits the number of open answers; further requests get a 503.
+ * @param readMs time that a client has to read an answer before its connection is closed, since the answer holds memory
+ */
+export function limitAnswers(max: number, readMs?: number): MiddlewareHandler<ConnectionEnv> {
+  let open = 0;
+  return async (context, next) => {
+    const { incoming, outgoing } = context.env;
+    // Its client left during the login; it will not close again.
+    if (outgoing.destroyed) return context.body(null);
+
+    if (open >= max) throw tooMany('requests');
+    open += 1;
+    outgoing.once('close', () => {
+      open -= 1;
+    });
+    await next();
+    if (readMs === undefined || outgoing.destroyed) return undefined;
+    // Not only the answer: it may wait behind earlier ones of its connection.
+    const deadline = setTimeout(() => incoming.socket.destroy(), readMs);
+    outgoing.once('close', () => clearTimeout(deadline));
+    return undefined;
+  };
+}
