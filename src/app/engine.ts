@@ -6,8 +6,7 @@ import {
   type EvaluationServiceOptions,
 } from '../evaluation-api/client.ts';
 import { createApiKeyReader } from '../evaluation-api/api-key.ts';
-import { type ConfigInForce, createConfigInForce } from './config-in-force.ts';
-import { createConfigure } from './configure.ts';
+import { type ConfigInForce, createConfigInForce, createConfigure } from './configure.ts';
 import { createShutdown, endProcess, type ShutdownControl } from './lifecycle.ts';
 import type { Logger } from '../log/logger.ts';
 import { EventLog } from '../log/lines.ts';

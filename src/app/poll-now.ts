@@ -1,5 +1,5 @@
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
-import { quoteId } from '../config/suggest.ts';
+import { quoteId } from '../domain/suggest.ts';
 import { unlessStoreFails } from '../monitor/errors.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';

@@ -9,7 +9,7 @@ import type { Logger } from '../log/logger.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { ReloadResult } from '../web/reload-result.ts';
-import { projectsOf } from './config-in-force.ts';
+import { projectsOf } from './configure.ts';
 
 /** Number of looks in a row with the same content after which no writer is expected to be in the middle of it. */
 const SETTLED_LOOKS = 2;
