@@ -1,6 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { didYouMean } from '../config/suggest.ts';
-import { parseDuration, suggestDuration } from '../domain/duration.ts';
+import { parseDuration } from '../domain/duration.ts';
 import { PROMPT_STATUSES, type Status } from '../domain/status.ts';
 
 /** The options that several commands have, as commander passes them. A command has only those that it adds. */
@@ -73,10 +72,7 @@ export function statusOption(): Option {
 function duration(text: string): number {
   const ms = parseDuration(text);
   if (ms !== undefined && Number.isSafeInteger(ms)) return ms;
-  const suggestion = didYouMean(suggestDuration(text, '24h'));
-  throw new InvalidArgumentError(
-    `It must be a duration such as 30m, 24h or 7d${suggestion || '.'}`,
-  );
+  throw new InvalidArgumentError('It must be a duration such as 30m, 24h or 7d.');
 }
 
 /** Longer timers run at once. */

@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import type { Config, ProjectConfig } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
 import { configFile, readVariable, resolveFromUser } from '../config/environment.ts';
-import { closest, didYouMean, quoteId } from '../config/suggest.ts';
+import { closest, didYouMean, quoteId } from '../domain/suggest.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { RowQuery, StoreReader } from '../monitor/ports/store.ts';
 import { isSqlite, openStoreReader, type StoreLocation } from '../store/open.ts';

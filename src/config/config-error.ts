@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { closest, didYouMean } from './suggest.ts';
+import { closest, didYouMean } from '../domain/suggest.ts';
 
 /** One error of a configuration, and its position. */
 export interface ConfigFault {

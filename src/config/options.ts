@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { DURATION_PATTERN, parseDuration } from '../domain/duration.ts';
 import { VARIABLE_NAME } from './environment.ts';
-import { quoteId } from './suggest.ts';
+import { quoteId } from '../domain/suggest.ts';
 
 // The types of options. Each message ends a sentence whose subject is the option: "must be …". It shows the value, except that of
 // an option that can hold a secret: an address with a login, the file or the variable of a key, and the address of the heartbeat.

@@ -2,7 +2,7 @@ import { isPlainHttp } from './addresses.ts';
 import type { Finding, Path, Tree } from './config-error.ts';
 import { type Env, readVariable, VARIABLE_NAME } from './environment.ts';
 import { MAX_TEXT_LENGTH } from './options.ts';
-import { quoteId } from './suggest.ts';
+import { quoteId } from '../domain/suggest.ts';
 import { isMapping, mappingAt } from './yaml.ts';
 
 /** Inputs of the rules besides the file. */

@@ -12,25 +12,3 @@ export function parseDuration(text: string): number | undefined {
     return sum + Number.parseInt(amount ?? '0', 10) * (UNITS_MS[index] ?? 0);
   }, 0);
 }
-
-const UNIT_NAMES: readonly (readonly [RegExp, string])[] = [
-  [/\s+/g, ''],
-  [/days?/g, 'd'],
-  [/hours?|hrs?/g, 'h'],
-  [/milliseconds?|millis|msecs?/g, 'ms'],
-  [/minutes?|mins?/g, 'm'],
-  [/seconds?|secs?/g, 's'],
-];
-
-/**
- * Suggests a duration for an invalid one, such as `10s` for `10 seconds`; undefined if there is none. A bare number gets
- * the unit of `example`.
- */
-export function suggestDuration(text: string, example: string): string | undefined {
-  if (/^\d+$/.test(text)) return text + example.replace(/^\d+/, '');
-  const respelled = UNIT_NAMES.reduce(
-    (spelling, [pattern, unit]) => spelling.replace(pattern, unit),
-    text.toLowerCase(),
-  );
-  return parseDuration(respelled) === undefined ? undefined : respelled;
-}

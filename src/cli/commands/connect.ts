@@ -11,7 +11,7 @@ import { type Kind, PROMPT_STATUSES, type Status } from '../../domain/status.ts'
 import { ApiError, type PollFailureReason } from '../../monitor/errors.ts';
 import type { Endpoint, EventOf } from '../../monitor/events.ts';
 import type { EvaluationService } from '../../monitor/ports/service.ts';
-import { quoteId } from '../../config/suggest.ts';
+import { quoteId } from '../../domain/suggest.ts';
 import type { Context } from '../command.ts';
 import { formatDuration } from '../output.ts';
 import type { Column } from '../table.ts';

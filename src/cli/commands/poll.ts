@@ -1,6 +1,6 @@
 import type { Engine } from '../../app/engine.ts';
 import type { Config } from '../../config/config.ts';
-import { quoteId } from '../../config/suggest.ts';
+import { quoteId } from '../../domain/suggest.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import { pollResult, pollResultFields, type PollResult } from '../../rows/fields.ts';
 import { isSqlite } from '../../store/open.ts';
