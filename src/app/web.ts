@@ -6,6 +6,7 @@ import { unlessStoreFails } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { EventFeed } from '../web/events/feed.ts';
 import type { MonitorWatch } from './monitor-watch.ts';
+import type { ShownProject } from '../web/page/model.ts';
 import type { ChangingProtection } from '../web/security.ts';
 import { startWebServer, type WebServer } from '../web/server.ts';
 import type { Engine } from './engine.ts';
@@ -51,6 +52,14 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
   ]);
   const isLifecycleEnabled = () => engine.config().web.enableLifecycle;
   const nextPollAt = (project: string) => scheduling.next(project);
+  const shownProject = (id: string): ShownProject | undefined => {
+    const project = engine.configured(id);
+    if (project === undefined) return undefined;
+    const { datasets, team, expect } = project;
+    const health = { health: engine.health(id), isHealthKnown: engine.isHealthKnown(id) };
+    const rest = { expectations: expectationsOf(id), nextPollAt: nextPollAt(id) };
+    return { id, datasets, team, expect, ...health, ...rest };
+  };
   return await startWebServer(
     {
       renderMetrics: async () => {
@@ -77,13 +86,8 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
         promptUrl: () => engine.config().promptUrl,
         isReady: isScheduling,
         isLifecycleEnabled,
-        projects: () =>
-          engine.projects().map(({ id, datasets, health, team, expect }) => {
-            const expectations = expectationsOf(id);
-            const isHealthKnown = engine.isHealthKnown(id);
-            const rest = { team, expect, expectations, nextPollAt: nextPollAt(id) };
-            return { id, datasets, health, isHealthKnown, ...rest };
-          }),
+        projects: () => engine.projects().flatMap(({ id }) => shownProject(id) ?? []),
+        project: shownProject,
         monitor: () => monitor.state(),
       },
       isLifecycleEnabled,

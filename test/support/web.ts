@@ -42,6 +42,7 @@ export const statusPage = {
   isReady: () => true,
   isLifecycleEnabled: () => false,
   projects: () => [],
+  project: () => undefined,
   monitor: () => watchMonitor(clock).state(),
 };
 

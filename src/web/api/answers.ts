@@ -1,4 +1,4 @@
-import { setImmediate } from 'node:timers/promises';
+import { ownTurn } from '../../concurrency/own-turn.ts';
 import { visibleJson } from '../../domain/visible.ts';
 import type { CauseList } from '../../monitor/ports/store.ts';
 import { causeFields, otherCausesFields } from '../../rows/fields.ts';
@@ -30,6 +30,7 @@ export async function readPage<Row>(source: RowSource<Row>, limit: number): Prom
     // One row more than requested shows whether there is a next page.
     const count = Math.min(source.maxPerRead, limit + 1 - texts.length);
     const rows = await source.read(last, count);
+    await ownTurn();
     for (const row of rows) {
       const text = toText(source.toFields(row));
       bytes += Buffer.byteLength(text);
@@ -51,7 +52,7 @@ export async function causesAnswer({ causes, others }: CauseList): Promise<strin
   const texts: string[] = [];
   let bytes = 0;
   for (const [index, cause] of causes.entries()) {
-    if (index % CAUSES_PER_TURN === CAUSES_PER_TURN - 1) await setImmediate();
+    if (index % CAUSES_PER_TURN === CAUSES_PER_TURN - 1) await ownTurn();
     const text = toText(causeFields(cause));
     bytes += Buffer.byteLength(text);
     if (texts.length > 0 && bytes > MAX_PAGE_BYTES) break;

@@ -4,6 +4,7 @@ import { etag } from 'hono/etag';
 import { HTTPException } from 'hono/http-exception';
 import { stream } from 'hono/streaming';
 import type { z } from 'zod';
+import { ownTurn } from '../../concurrency/own-turn.ts';
 import { parseDuration } from '../../domain/duration.ts';
 import { visibleJson } from '../../domain/visible.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
@@ -59,7 +60,9 @@ export interface ApiContent {
 export function createApi(content: ApiContent): Hono<ConnectionEnv> {
   const { store, feed, clock } = content;
   const api = new Hono<ConnectionEnv>();
-  let document: string | undefined;
+  let document: Body | undefined;
+  let lastProjects: Promise<unknown> = Promise.resolve();
+  let nextProjects: Promise<Body> | undefined;
 
   async function read<Parameters extends z.ZodObject>(
     context: Context,
@@ -95,13 +98,25 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
 
   api.get('/openapi.json', async (context) => {
     await read(context, operations['/openapi.json']);
-    document ??= visibleJson(JSON.stringify(openApiDocument()));
-    return json(context, document);
+    document ??= toBody(visibleJson(JSON.stringify(openApiDocument())));
+    return send(context, document);
   });
 
   api.get('/projects', async (context) => {
     await read(context, operations['/projects']);
+    // Requests that come while an answer is made share the next one: with 10,000 projects it has 5 MB.
+    nextProjects ??= lastProjects.then(() => {
+      nextProjects = undefined;
+      const answer = allProjects();
+      lastProjects = answer.catch(() => {});
+      return answer;
+    });
+    return send(context, await nextProjects);
+  });
+
+  async function allProjects(): Promise<Body> {
     const { projects } = await store.snapshot();
+    await ownTurn();
     const data = projects.map((snapshot) => {
       const { project } = snapshot;
       return projectFields(snapshot, {
@@ -111,8 +126,8 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
         expectations: content.expectationsOf(project),
       });
     });
-    return json(context, visibleJson(JSON.stringify({ data, next_cursor: null })));
-  });
+    return toBody(visibleJson(JSON.stringify({ data, next_cursor: null })));
+  }
 
   api.get('/prompts', async (context) => {
     const { project, status, limit, cursor } = await read(context, operations['/prompts']);
@@ -125,13 +140,13 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
       toFields: (row) => promptFields(row, content.expectationsOf(row.project)),
       toPosition: ({ since, project: id, promptId }) => [since, id, promptId],
     };
-    return json(context, await readPage(source, limit));
+    return send(context, toBody(await readPage(source, limit)));
   });
 
   api.get('/transitions', async (context) => {
     const query = await read(context, operations['/transitions']);
     const rows = byTransition(query, (page) => store.transitions(page), Infinity, transitionFields);
-    return json(context, await readPage(rows, query.limit));
+    return send(context, toBody(await readPage(rows, query.limit)));
   });
 
   api.get('/failures', async (context) => {
@@ -142,14 +157,14 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
       MAX_FAILURES_PER_READ,
       failureFields,
     );
-    return json(context, await readPage(rows, query.limit));
+    return send(context, toBody(await readPage(rows, query.limit)));
   });
 
   api.get('/causes', async (context) => {
     const { project, since, limit } = await read(context, operations['/causes']);
     const start = Math.max(0, clock.now() - (parseDuration(since) ?? 0));
     const list = await store.causes({ project, since: start, limit });
-    return json(context, await causesAnswer(list));
+    return send(context, toBody(await causesAnswer(list)));
   });
   return api;
 }
@@ -175,10 +190,19 @@ function byTransition<Row extends Pick<TransitionRow, 'transitionId'>>(
   };
 }
 
-/** Sends JSON with its ETag. The ETag middleware would copy the body to compute it. */
-function json(context: Context, text: string): Response {
-  const body = Buffer.from(text);
-  return context.body(body, 200, { ...JSON_HEADERS, etag: `"${hash('sha1', body)}"` });
+interface Body {
+  readonly bytes: Buffer<ArrayBuffer>;
+  readonly etag: string;
+}
+
+/** Returns JSON to send, with its ETag. The ETag middleware would copy the body to compute it. */
+function toBody(json: string): Body {
+  const bytes = Buffer.from(json);
+  return { bytes, etag: `"${hash('sha1', bytes)}"` };
+}
+
+function send(context: Context, { bytes, etag: tag }: Body): Response {
+  return context.body(bytes, 200, { ...JSON_HEADERS, etag: tag });
 }
 
 const BAD_CURSOR = 'cursor must be the next_cursor of an answer to the same path';

@@ -1,3 +1,4 @@
+import { ownTurn } from '../../concurrency/own-turn.ts';
 import { isStuck, type StateExpectation } from '../../domain/expectation.ts';
 import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { PromptStatus, UnfinishedStatus } from '../../domain/status.ts';
@@ -45,6 +46,8 @@ export interface PageContent {
   isLifecycleEnabled(): boolean;
   /** The configured projects, from memory. */
   projects(): readonly ShownProject[];
+  /** Returns one of them; undefined if it is not configured. */
+  project(id: string): ShownProject | undefined;
   /** State of evalwatch itself. */
   monitor(): MonitorState;
 }
@@ -165,6 +168,7 @@ export interface Wait {
 /** Reads what the overview shows. */
 export async function readOverview(content: PageContent, now: number): Promise<PageData> {
   const store = await unlessStoreFails(() => read(content, now, ROWS_SHOWN.overview));
+  await ownTurn();
   return { store, views: viewsOf(content.projects(), store, now).toSorted(byUrgency) };
 }
 
@@ -177,13 +181,14 @@ export async function readProject(
   project: string,
   { status, now }: { status: PromptStatus | undefined; now: number },
 ): Promise<PageData | undefined> {
-  const configured = content.projects().filter(({ id }) => id === project);
-  const isKnown = configured.length > 0 || (await content.store.projects()).includes(project);
+  const configured = content.project(project);
+  const isKnown = configured !== undefined || (await content.store.projects()).includes(project);
   if (!isKnown) return undefined;
   const store = await unlessStoreFails(() =>
     read(content, now, ROWS_SHOWN.project, project, status),
   );
-  return { store, views: viewsOf(configured, store, now) };
+  await ownTurn();
+  return { store, views: viewsOf(configured === undefined ? [] : [configured], store, now) };
 }
 
 /** Reads the rows of one project or of all. */

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs';
 import { parse } from 'node:path';
 import { Hono, type Context } from 'hono';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
 import type { ConnectionEnv } from '../limits.ts';
 import { PATHS } from '../paths.ts';
 import { layout, type Page } from './layout.ts';
@@ -33,28 +34,18 @@ interface MadePage {
 export function createPage(content: PageContent): Hono<ConnectionEnv> {
   const { clock, version } = content;
   const assets = loadAssets();
-  const pages = new Map<string, { readonly page: Promise<MadePage>; until: number }>();
+  const pages = new Kept<MadePage>(clock);
+  /** What all pages of the overview show. */
+  const overviews = new Kept<PageData & { readonly now: number }>(clock);
   const app = new Hono<ConnectionEnv>();
 
-  /** Answers with the page of a key, which is made once for all clients and reused for a second. */
   async function answer(
     context: Context<ConnectionEnv>,
     key: readonly unknown[],
-    make: (now: number) => Promise<MadePage>,
+    make: () => Promise<MadePage>,
   ): Promise<Response> {
-    for (const [old, { until }] of pages) if (until <= clock.monotonic()) pages.delete(old);
-    const id = JSON.stringify(key);
-    const known = pages.get(id);
-    const entry = known ?? { page: make(clock.now()), until: Infinity };
-    pages.set(id, entry);
-    try {
-      const { body, status } = await entry.page;
-      if (known === undefined) entry.until = clock.monotonic() + MAX_AGE_MS;
-      return context.html(body, status, PAGE_HEADERS);
-    } catch (error) {
-      entry.until = -Infinity;
-      throw error;
-    }
+    const { body, status } = await pages.get(JSON.stringify(key), make);
+    return context.html(body, status, PAGE_HEADERS);
   }
 
   async function render(page: Page, now: number, root: string): Promise<string> {
@@ -70,13 +61,18 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
   app.post(PATHS.poll, async (_context, next) => {
     await next();
     pages.clear();
+    overviews.clear();
   });
 
   app.get('/', (context) => {
     const find = (context.req.query('find') ?? '').slice(0, MAX_LENGTH);
     const page = pageOf(context.req.query('page'));
-    return answer(context, ['/', find, page], async (now) => {
-      const data = await readOverview(content, now);
+    return answer(context, ['/', find, page], async () => {
+      const data = await overviews.get('', async () => {
+        const now = clock.now();
+        return { ...(await readOverview(content, now)), now };
+      });
+      const { now } = data;
       const lists = listContext(now, './', data);
       const query = { find, page };
       const overview = overviewPage(data, content.monitor(), content.isReady(), query, lists);
@@ -89,7 +85,8 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
     const asked = context.req.query('status')?.slice(0, MAX_LENGTH);
     const status = PROMPT_STATUSES.find((each) => each === asked?.toUpperCase());
     const query = { project, status, unknownStatus: status === undefined ? asked : undefined };
-    return answer(context, ['/projects', query], async (now) => {
+    return answer(context, ['/projects', query], async () => {
+      const now = clock.now();
       const data = await readProject(content, project, { status, now });
       if (data === undefined) {
         return { status: 404, body: await render(unknownProjectPage(project), now, '../') };
@@ -106,6 +103,37 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
     );
   }
   return app;
+}
+
+/** Values that are made once for all clients, and kept for a second. */
+class Kept<Value> {
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #entries = new Map<string, { readonly value: Promise<Value>; until: number }>();
+
+  constructor(clock: Pick<Clock, 'monotonic'>) {
+    this.#clock = clock;
+  }
+
+  async get(key: string, make: () => Promise<Value>): Promise<Value> {
+    const now = this.#clock.monotonic();
+    for (const [old, { until }] of this.#entries) if (until <= now) this.#entries.delete(old);
+    const known = this.#entries.get(key);
+    if (known !== undefined) return await known.value;
+    const entry = { value: make(), until: Infinity };
+    this.#entries.set(key, entry);
+    try {
+      return await entry.value;
+    } catch (error) {
+      entry.until = -Infinity;
+      throw error;
+    } finally {
+      entry.until = Math.min(entry.until, this.#clock.monotonic() + MAX_AGE_MS);
+    }
+  }
+
+  clear(): void {
+    this.#entries.clear();
+  }
 }
 
 function pageOf(text: string | undefined): number {

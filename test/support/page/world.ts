@@ -97,6 +97,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
     isReady: () => true,
     isLifecycleEnabled: () => false,
     projects: () => [...projects.values()],
+    project: (id) => projects.get(id),
     monitor: () => monitor.state(),
   };
 

@@ -541,7 +541,10 @@ describe('project page', () => {
     await world.seeAll();
     const read = vi.spyOn(world.store, 'snapshot');
 
-    await world.read('/projects/beta');
+    const projects = () => {
+      throw new Error('not asked for');
+    };
+    await world.read('/projects/beta', { projects });
 
     expect(read.mock.calls).toEqual([['beta']]);
   });
@@ -674,7 +677,9 @@ describe('a page that is asked for again', () => {
     await using counting = await setUpCounting();
     const { world, made, page } = counting;
 
-    await Promise.all(['/', '/', '/?find=b'].map(async (path) => await page.request(path)));
+    await Promise.all(
+      ['/', '/', '/?find=b', '/projects/alpha'].map(async (path) => await page.request(path)),
+    );
     expect(made).toHaveBeenCalledTimes(2);
     world.clock.advance(999);
     await page.request('/');
