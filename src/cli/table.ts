@@ -2,15 +2,16 @@ import { styleText } from 'node:util';
 import type { Status } from '../domain/status.ts';
 import { visible, visibleJson } from '../domain/visible.ts';
 
-/** A column of a table on a terminal. */
-export interface Column<Row> {
-  readonly name: string;
-  /** Returns the text of the cell, not escaped; undefined is printed as `-`. */
-  readonly cell: (row: Row) => string | undefined;
-  /** Whether the column is left out on a terminal that is too narrow for all columns. */
-  readonly isOptional?: true;
-  readonly color?: (row: Row) => Color | undefined;
-}
+/** A column of a table on a terminal. A cell is not escaped; undefined is printed as `-`. */
+export type Column<Row> = readonly [
+  name: string,
+  cell: (row: Row) => string | undefined,
+  more?: {
+    /** Left out on a terminal that is too narrow for all columns. */
+    readonly isOptional?: true;
+    readonly color?: (row: Row) => Color | undefined;
+  },
+];
 
 type Color = 'red' | 'green' | 'yellow' | 'cyan' | 'magenta';
 
@@ -33,7 +34,7 @@ export function createTable<Row>(
   all: readonly Column<Row>[],
   { width: available = Infinity, color }: TableStyle,
 ): (rows: readonly Row[]) => string {
-  const widths = new Map(all.map((column) => [column, column.name.length]));
+  const widths = new Map(all.map((column) => [column, column[0].length]));
   const widthOfAll = (columns: readonly Column<Row>[]) =>
     columns.reduce((sum, column) => sum + widthIn(column) + GAP.length, 0);
   const widthIn = (column: Column<Row>) => widths.get(column) ?? 0;
@@ -58,14 +59,14 @@ export function createTable<Row>(
     const lines: string[] = [];
     if (columns === undefined) {
       const least = widthOfAll(all.slice(0, -1)) + MIN_LAST_WIDTH;
-      columns = least <= available ? all : all.filter(({ isOptional }) => !isOptional);
-      lines.push(line(columns, ({ name }) => ({ text: name })));
+      columns = least <= available ? all : all.filter(([, , more]) => !more?.isOptional);
+      lines.push(line(columns, ([name]) => ({ text: name })));
     }
     for (const row of rows) {
       lines.push(
         line(columns, (column) => ({
           text: textOf(column, row),
-          color: color ? column.color?.(row) : undefined,
+          color: color ? column[2]?.color?.(row) : undefined,
         })),
       );
     }
@@ -78,8 +79,8 @@ interface Cell {
   readonly color?: Color | undefined;
 }
 
-function textOf<Row>(column: Column<Row>, row: Row): string {
-  const text = column.cell(row);
+function textOf<Row>([, cell]: Column<Row>, row: Row): string {
+  const text = cell(row);
   return text === undefined ? '-' : visible(text);
 }
 

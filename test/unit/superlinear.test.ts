@@ -25,7 +25,7 @@ const logger = createLogger({
   onFatalError: () => {},
 });
 const scrub = createScrub(['\\\\an\\api"key%41 of+the &lt;proof', 'sk-live-7919/+%&;']);
-const columns = [{ name: 'text', cell: (row: string) => row } as const];
+const columns = [['text', (row: string) => row] as const];
 
 function written(text: string): string {
   const file = join(directory, 'file');

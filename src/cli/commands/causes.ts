@@ -8,18 +8,18 @@ import { type Format, printRows, withReader } from '../query.ts';
 const FORMAT: Format<CauseFields> = {
   noun: 'causes',
   columns: [
-    { name: 'count', cell: (row) => String(row.count) },
-    { name: 'projects', cell: (row) => row.projects?.toString() },
-    {
-      name: 'new',
-      cell: ({ is_new }) => (is_new === null ? undefined : is_new ? 'yes' : 'no'),
-      color: (row) => (row.is_new ? 'yellow' : undefined),
-    },
-    { name: 'first_seen', cell: (row) => timeText(row.first_seen), isOptional: true },
-    { name: 'last_seen', cell: (row) => timeText(row.last_seen) },
-    { name: 'cause', cell: (row) => row.cause },
-    { name: 'error_id', cell: (row) => row.error_id ?? undefined },
-    { name: 'shape', cell: (row) => row.shape || undefined },
+    ['count', (row) => String(row.count)],
+    ['projects', (row) => row.projects?.toString()],
+    [
+      'new',
+      ({ is_new }) => (is_new === null ? undefined : is_new ? 'yes' : 'no'),
+      { color: (row) => (row.is_new ? 'yellow' : undefined) },
+    ],
+    ['first_seen', (row) => timeText(row.first_seen), { isOptional: true }],
+    ['last_seen', (row) => timeText(row.last_seen)],
+    ['cause', (row) => row.cause],
+    ['error_id', (row) => row.error_id ?? undefined],
+    ['shape', (row) => row.shape || undefined],
   ],
   toJson: (row) => row,
 };

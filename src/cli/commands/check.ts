@@ -137,24 +137,21 @@ interface Line {
 }
 
 const SCHEDULE_COLUMNS: readonly Column<Line>[] = [
-  { name: 'project', cell: ({ project }) => project?.id ?? '' },
-  { name: 'schedule', cell: ({ project }) => project?.schedule ?? '' },
-  { name: 'timezone', cell: ({ project }) => project?.timezone ?? '' },
+  ['project', ({ project }) => project?.id ?? ''],
+  ['schedule', ({ project }) => project?.schedule ?? ''],
+  ['timezone', ({ project }) => project?.timezone ?? ''],
 ];
 const VERBOSE_COLUMNS: readonly Column<Line>[] = [
   ...SCHEDULE_COLUMNS,
-  { name: 'next_runs', cell: ({ nextRun }) => nextRun },
+  ['next_runs', ({ nextRun }) => nextRun],
 ];
 
 const EXPECTATION_COLUMNS: readonly Column<PlannedProject>[] = [
-  { name: 'project', cell: ({ project }) => project.id },
-  { name: 'team', cell: ({ project }) => project.team || undefined },
-  { name: 'max_pending', cell: ({ project }) => limitCell('PENDING', project) },
-  { name: 'max_running', cell: ({ project }) => limitCell('RUNNING', project) },
-  {
-    name: 'max_failure_ratio',
-    cell: ({ project }) => String(project.expect.maxFailureRatio ?? 'off'),
-  },
+  ['project', ({ project }) => project.id],
+  ['team', ({ project }) => project.team || undefined],
+  ['max_pending', ({ project }) => limitCell('PENDING', project)],
+  ['max_running', ({ project }) => limitCell('RUNNING', project)],
+  ['max_failure_ratio', ({ project }) => String(project.expect.maxFailureRatio ?? 'off')],
 ];
 
 function limitCell(status: UnfinishedStatus, { expect }: ProjectConfig): string {

@@ -174,28 +174,25 @@ const ADVICE: Partial<Record<PollFailureReason, string>> = {
 };
 
 export const CONNECTION_COLUMNS: readonly Column<Connection>[] = [
-  { name: 'project', cell: ({ project }) => project },
-  {
-    name: 'listing',
-    cell: ({ failure }) => failure?.error.reason ?? 'ok',
-    color: ({ failure }) => (failure === undefined ? 'green' : 'red'),
-  },
-  { name: 'endpoint', cell: ({ failure }) => failure?.endpoint },
-  { name: 'status_code', cell: ({ failure }) => failure?.error.details.statusCode?.toString() },
-  ...PROMPT_STATUSES.map((status) => ({
-    name: status,
-    cell: ({ counts }: Connection) => counts && String(counts.get(status) ?? 0),
-  })),
-  {
-    name: 'unexpected_items',
-    cell: ({ counts, unexpected }) => counts && String(unexpected),
-  },
-  { name: 'size', cell: ({ bytes }) => (bytes === undefined ? undefined : formatSize(bytes)) },
-  {
-    name: 'duration',
-    cell: ({ durationMs }) =>
+  ['project', ({ project }) => project],
+  [
+    'listing',
+    ({ failure }) => failure?.error.reason ?? 'ok',
+    { color: ({ failure }) => (failure === undefined ? 'green' : 'red') },
+  ],
+  ['endpoint', ({ failure }) => failure?.endpoint],
+  ['status_code', ({ failure }) => failure?.error.details.statusCode?.toString()],
+  ...PROMPT_STATUSES.map((status): Column<Connection> => [
+    status,
+    ({ counts }) => counts && String(counts.get(status) ?? 0),
+  ]),
+  ['unexpected_items', ({ counts, unexpected }) => counts && String(unexpected)],
+  ['size', ({ bytes }) => (bytes === undefined ? undefined : formatSize(bytes))],
+  [
+    'duration',
+    ({ durationMs }) =>
       durationMs === undefined ? undefined : formatDuration(Math.ceil(durationMs)),
-  },
+  ],
 ];
 
 /** Returns the fields of the JSON document about a connection; none without `--connect`. */

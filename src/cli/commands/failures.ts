@@ -10,21 +10,15 @@ import { CSV_HELP } from '../table.ts';
 const FORMAT: Format<FailureRow> = {
   noun: 'failures',
   columns: [
-    { name: 'transition_id', cell: (row) => String(row.transitionId) },
-    { name: 'time', cell: (row) => formatTime(row.at) },
-    { name: 'project', cell: (row) => row.project },
-    { name: 'prompt_id', cell: (row) => row.promptId },
-    { name: 'prompt_name', cell: (row) => row.promptName, isOptional: true },
-    { name: 'settled', cell: (row) => (row.settlement === undefined ? 'no' : 'yes') },
-    { name: 'reason', cell: (row) => row.settlement?.reason },
-    {
-      name: 'error_id',
-      cell: (row) => row.settlement?.errorInfo?.error_id ?? undefined,
-    },
-    {
-      name: 'error_msg',
-      cell: (row) => row.settlement?.errorInfo?.error_msg ?? undefined,
-    },
+    ['transition_id', (row) => String(row.transitionId)],
+    ['time', (row) => formatTime(row.at)],
+    ['project', (row) => row.project],
+    ['prompt_id', (row) => row.promptId],
+    ['prompt_name', (row) => row.promptName, { isOptional: true }],
+    ['settled', (row) => (row.settlement === undefined ? 'no' : 'yes')],
+    ['reason', (row) => row.settlement?.reason],
+    ['error_id', (row) => row.settlement?.errorInfo?.error_id ?? undefined],
+    ['error_msg', (row) => row.settlement?.errorInfo?.error_msg ?? undefined],
   ],
   toJson: failureFields,
   csv: [

@@ -66,6 +66,6 @@ interface Line {
 }
 
 const COLUMNS: readonly Column<Line>[] = [
-  { name: 'what', cell: ({ what }) => what },
-  { name: 'moved', cell: ({ moved }) => String(moved) },
+  ['what', ({ what }) => what],
+  ['moved', ({ moved }) => String(moved)],
 ];

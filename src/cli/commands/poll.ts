@@ -110,16 +110,16 @@ function describePollRequest({ web }: Config, project: string | undefined): stri
 }
 
 const COLUMNS: readonly Column<PollResult>[] = [
-  { name: 'project', cell: ({ project }) => project },
-  {
-    name: 'ok',
-    cell: ({ reason }) => (reason === undefined ? 'yes' : 'no'),
-    color: ({ reason }) => (reason === undefined ? 'green' : 'red'),
-  },
-  { name: 'reason', cell: ({ reason }) => reason ?? '' },
-  { name: 'prompts', cell: ({ prompts }) => String(prompts ?? '') },
-  { name: 'transitions', cell: ({ transitions }) => String(transitions) },
-  { name: 'duration_ms', cell: ({ durationMs }) => formatDuration(durationMs) },
+  ['project', ({ project }) => project],
+  [
+    'ok',
+    ({ reason }) => (reason === undefined ? 'yes' : 'no'),
+    { color: ({ reason }) => (reason === undefined ? 'green' : 'red') },
+  ],
+  ['reason', ({ reason }) => reason ?? ''],
+  ['prompts', ({ prompts }) => String(prompts ?? '')],
+  ['transitions', ({ transitions }) => String(transitions)],
+  ['duration_ms', ({ durationMs }) => formatDuration(durationMs)],
 ];
 
 function formatDuration(ms: number | undefined): string {

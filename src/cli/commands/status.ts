@@ -31,19 +31,19 @@ interface PromptRow extends StatusRow {
 const FORMAT: Format<PromptRow> = {
   noun: 'prompts',
   columns: [
-    { name: 'project', cell: (row) => row.project },
-    { name: 'prompt_id', cell: (row) => row.promptId },
-    { name: 'status', cell: (row) => row.status, color: (row) => statusColor(row.status) },
-    { name: 'since', cell: (row) => formatTime(row.since), isOptional: true },
-    {
-      name: 'for',
-      cell: (row) => inTwoUnits(row.heldMs),
-      color: (row) => (isStuck(row.heldMs, row.expectation) ? 'red' : undefined),
-    },
-    { name: 'usual', cell: ({ expectation }) => inTwoUnits(expectation?.typicalMs) },
-    { name: 'limit', cell: ({ expectation }) => limitOf(expectation) },
-    { name: 'missing', cell: (row) => String(row.missing) },
-    { name: 'prompt_name', cell: (row) => row.promptName },
+    ['project', (row) => row.project],
+    ['prompt_id', (row) => row.promptId],
+    ['status', (row) => row.status, { color: (row) => statusColor(row.status) }],
+    ['since', (row) => formatTime(row.since), { isOptional: true }],
+    [
+      'for',
+      (row) => inTwoUnits(row.heldMs),
+      { color: (row) => (isStuck(row.heldMs, row.expectation) ? 'red' : undefined) },
+    ],
+    ['usual', ({ expectation }) => inTwoUnits(expectation?.typicalMs)],
+    ['limit', ({ expectation }) => limitOf(expectation)],
+    ['missing', (row) => String(row.missing)],
+    ['prompt_name', (row) => row.promptName],
   ],
   toJson: (row) => promptFields(row, row.expectations),
 };

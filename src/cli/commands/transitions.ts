@@ -10,13 +10,13 @@ import { createTable, statusColor, toJsonLine } from '../table.ts';
 const FORMAT: Format<TransitionRow> = {
   noun: 'transitions',
   columns: [
-    { name: 'transition_id', cell: (row) => String(row.transitionId) },
-    { name: 'time', cell: (row) => formatTime(row.at) },
-    { name: 'from', cell: (row) => row.from },
-    { name: 'to', cell: (row) => row.to, color: (row) => statusColor(row.to) },
-    { name: 'project', cell: (row) => row.project },
-    { name: 'kind', cell: (row) => row.kind },
-    { name: 'id', cell: (row) => row.id },
+    ['transition_id', (row) => String(row.transitionId)],
+    ['time', (row) => formatTime(row.at)],
+    ['from', (row) => row.from],
+    ['to', (row) => row.to, { color: (row) => statusColor(row.to) }],
+    ['project', (row) => row.project],
+    ['kind', (row) => row.kind],
+    ['id', (row) => row.id],
   ],
   toJson: transitionFields,
 };

@@ -15,10 +15,10 @@ interface Row {
 }
 
 const columns: readonly Column<Row>[] = [
-  { name: 'id', cell: ({ id }) => id },
-  { name: 'status', cell: ({ status }) => status },
-  { name: 'since', cell: () => '2026-11-21T03:12:40Z', isOptional: true },
-  { name: 'name', cell: ({ name }) => name },
+  ['id', ({ id }) => id],
+  ['status', ({ status }) => status],
+  ['since', () => '2026-11-21T03:12:40Z', { isOptional: true }],
+  ['name', ({ name }) => name],
 ];
 
 const lines = (rows: readonly Row[], width?: number) =>
