@@ -114,7 +114,10 @@ describe('bad usage', () => {
     ],
     [['status', '--status', 'NONE'], /'NONE' is invalid/],
     [['transitions', '--status', 'FAILED'], /unknown option '--status'/],
-    [['failures', '--since', '24'], /'24' is invalid.*must be a duration such as 30m, 24h or 7d\.$/m],
+    [
+      ['failures', '--since', '24'],
+      /'24' is invalid.*must be a duration such as 30m, 24h or 7d\.$/m,
+    ],
     [['failures', '--cause', 'other'], /'other' is invalid.*16 hexadecimal digits/],
     [
       ['failures', '--json', '--format', 'csv'],
