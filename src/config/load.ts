@@ -10,13 +10,14 @@ import { type Env, readVariable, resolveFromUser } from './environment.ts';
 import { checkRules, isPostgres, type RuleOptions } from './rules.ts';
 import { type ConfigFile, fileSchema, OPTIONS } from './schema.ts';
 import { couldBeKey, readPemFile } from './secrets.ts';
-import { isMapping, MAX_CONFIG_BYTES, readYamlFile } from './yaml.ts';
+import { isMapping, readYamlFile } from './yaml.ts';
 
 export interface LoadOptions extends RuleOptions {
   /** Relative paths in the file start from its directory. */
   readonly file: string;
 }
 
+const MAX_FILE_BYTES = 4 * 1024 * 1024;
 const ADVICE = '; name one with --config or EVALWATCH_CONFIG, or write one with `evalwatch init`';
 
 /**
@@ -26,7 +27,7 @@ const ADVICE = '; name one with --config or EVALWATCH_CONFIG, or write one with 
  */
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { file, env } = options;
-  const yaml = await readYamlFile(file, MAX_CONFIG_BYTES, ADVICE);
+  const yaml = await readYamlFile(file, MAX_FILE_BYTES, ADVICE);
   const { tree, variables } = applyOverrides(yaml.tree, env);
   // With 100,000 projects each step takes up to half a second: polls and beats run between them.
   await setImmediate();

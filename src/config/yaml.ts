@@ -10,7 +10,6 @@ import {
   isSeq,
   Lexer,
   LineCounter,
-  type Node,
   Parser,
   type YAMLError,
   type YAMLMap,
@@ -25,8 +24,6 @@ import {
   type YamlFile,
 } from './config-error.ts';
 
-/** Largest configuration file, in bytes. */
-export const MAX_CONFIG_BYTES = 4 * 1024 * 1024;
 /** Maximum number of the lexer's tokens. 100,000 projects that have nothing but an id have a million. */
 const MAX_TOKENS = 1_200_000;
 /** Maximum nesting of collections. A configuration needs four levels. */
@@ -220,8 +217,9 @@ function readValues(document: Document, lineOf: (offset: number) => number) {
   function valueOf(node: unknown): unknown {
     if (isAlias(node)) {
       const anchor = anchors.get(node.source);
-      if (anchor === undefined)
+      if (anchor === undefined) {
         throw new SyntaxFault(startOf(node), `not valid YAML: ${QUOTE_STARS}`);
+      }
       if (anchor.count === undefined) {
         const message = 'not usable YAML: this alias (*) refers to a value that contains it';
         throw new SyntaxFault(startOf(node), message);
@@ -233,15 +231,15 @@ function readValues(document: Document, lineOf: (offset: number) => number) {
     const anchor: Anchor = { node };
     if (isNode(node) && node.anchor !== undefined) anchors.set(node.anchor, anchor);
     add(node, 1);
-    anchor.value = isMap(node)
-      ? mappingOf(node)
-      : isSeq(node)
-        ? node.items.map(valueOf)
-        : isScalar(node)
-          ? node.value
-          : null;
+    anchor.value = contentOf(node);
     anchor.count = count - before;
     return anchor.value;
+  }
+
+  function contentOf(node: unknown): unknown {
+    if (isMap(node)) return mappingOf(node);
+    if (isSeq(node)) return node.items.map(valueOf);
+    return isScalar(node) ? node.value : null;
   }
 
   function mappingOf({ items }: YAMLMap): Tree {
@@ -313,5 +311,5 @@ function find(document: Document, path: Path): { readonly key: number; readonly 
 }
 
 function startOf(node: unknown, otherwise = 0): number {
-  return (isNode(node) ? (node satisfies Node).range?.[0] : undefined) ?? otherwise;
+  return (isNode(node) ? node.range?.[0] : undefined) ?? otherwise;
 }
