@@ -133,7 +133,7 @@ export interface RowQuery {
 }
 
 /** A row's place in the order of statuses. */
-export interface PromptPosition {
+interface PromptPosition {
   /** Epoch ms. */
   readonly since: number;
   readonly project: string;

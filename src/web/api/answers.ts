@@ -1,3 +1,5 @@
+import { HTTPException } from 'hono/http-exception';
+import type { z } from 'zod';
 import { ownTurn } from '../../concurrency/own-turn.ts';
 import { visibleJson } from '../../domain/visible.ts';
 import type { CauseList } from '../../monitor/ports/store.ts';
@@ -77,11 +79,16 @@ function writeCursor(position: unknown): string {
   return Buffer.from(JSON.stringify(position)).toString('base64url');
 }
 
-/** Decodes the position in a cursor; undefined if the text is not a cursor. */
-export function readCursor(cursor: string): unknown {
+/** Returns the position in a cursor; undefined without one. @throws {HTTPException} if it is not a cursor of this schema */
+export function readCursor<Position>(
+  cursor: string | undefined,
+  schema: z.ZodType<Position>,
+): Position | undefined {
+  if (cursor === undefined) return undefined;
   try {
-    return JSON.parse(Buffer.from(cursor, 'base64url').toString());
+    return schema.parse(JSON.parse(Buffer.from(cursor, 'base64url').toString()));
   } catch {
-    return undefined;
+    const message = 'cursor must be the next_cursor of an answer to the same path';
+    throw new HTTPException(400, { message });
   }
 }

@@ -3,7 +3,7 @@ import { Hono, type Context } from 'hono';
 import { etag } from 'hono/etag';
 import { HTTPException } from 'hono/http-exception';
 import { stream } from 'hono/streaming';
-import type { z } from 'zod';
+import { z } from 'zod';
 import { ownTurn } from '../../concurrency/own-turn.ts';
 import { parseDuration } from '../../domain/duration.ts';
 import { visibleJson } from '../../domain/visible.ts';
@@ -11,7 +11,6 @@ import type { Clock } from '../../monitor/ports/clock.ts';
 import type { ExpectationsOf } from '../../monitor/ports/expectations.ts';
 import type {
   PollHealth,
-  PromptPosition,
   RowQuery,
   StatusRow,
   StoreReader,
@@ -33,6 +32,9 @@ const STREAM_HEADERS = {
   // nginx would keep events back until they fill a buffer.
   'x-accel-buffering': 'no',
 };
+const PROMPT_POSITION = z
+  .tuple([z.int(), z.string(), z.string()])
+  .transform(([since, project, promptId]) => ({ since, project, promptId }));
 /** Maximum number of failures in one read: a row with an `error_info` has up to 10 kB. */
 const MAX_FAILURES_PER_READ = 100;
 
@@ -131,7 +133,7 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
 
   api.get('/prompts', async (context) => {
     const { project, status, limit, cursor } = await read(context, operations['/prompts']);
-    const start = cursor === undefined ? undefined : promptPosition(cursor);
+    const start = readCursor(cursor, PROMPT_POSITION);
     const source: RowSource<StatusRow> = {
       read: (last = start, count) =>
         store.statuses({ project, status, limit: count, afterPrompt: last }),
@@ -180,7 +182,7 @@ function byTransition<Row extends Pick<TransitionRow, 'transitionId'>>(
   maxPerRead: number,
   toFields: (row: Row) => object,
 ): RowSource<Row> {
-  const start = idOf(cursor);
+  const start = readCursor(cursor, z.int());
   return {
     read: (last, count) =>
       read({ project, cause, limit: count, afterTransition: last?.transitionId ?? start }),
@@ -203,29 +205,4 @@ function toBody(json: string): Body {
 
 function send(context: Context, { bytes, etag: tag }: Body): Response {
   return context.body(bytes, 200, { ...JSON_HEADERS, etag: tag });
-}
-
-const BAD_CURSOR = 'cursor must be the next_cursor of an answer to the same path';
-
-function idOf(cursor: string | undefined): number | undefined {
-  if (cursor === undefined) return undefined;
-  const id = readCursor(cursor);
-  if (typeof id === 'number' && Number.isSafeInteger(id)) return id;
-  throw new HTTPException(400, { message: BAD_CURSOR });
-}
-
-function promptPosition(cursor: string): PromptPosition {
-  const position = readCursor(cursor);
-  if (Array.isArray(position)) {
-    const [since, project, promptId]: readonly unknown[] = position;
-    if (
-      typeof since === 'number' &&
-      Number.isSafeInteger(since) &&
-      typeof project === 'string' &&
-      typeof promptId === 'string'
-    ) {
-      return { since, project, promptId };
-    }
-  }
-  throw new HTTPException(400, { message: BAD_CURSOR });
 }

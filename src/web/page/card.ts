@@ -1,10 +1,10 @@
 import { html } from 'hono/html';
 import type { Status } from '../../domain/status.ts';
 import type { FailedRequest } from '../../monitor/errors.ts';
-import type { ListingSnapshot } from '../../monitor/ports/store.ts';
+import type { ListingSnapshot, PollHealth } from '../../monitor/ports/store.ts';
 import { facts } from './layout.ts';
 import { projectLink, waitText } from './lists.ts';
-import { isUnmonitored, lastFailureAt, type ProjectState, type ProjectView } from './model.ts';
+import { isUnmonitored, lastFailureAt, type ProjectView } from './model.ts';
 import { bar, legend, plot, type StatusHistory } from './plot.ts';
 import {
   counted,
@@ -30,7 +30,7 @@ export function projectCard(
   now: number,
 ): Html {
   const { watched, state, hasStuckPrompts } = view;
-  return html`<li class="project ${state.kind} ${hasStuckPrompts ? 'stuck' : ''}">
+  return html`<li class="project ${state} ${hasStuckPrompts ? 'stuck' : ''}">
     <h3>${projectLink(watched.id, './')}</h3>
     ${stateLine(view, now)} ${countsOf(view)}
     ${history === undefined ? '' : plot(history, now, unmonitoredSince(view))}
@@ -43,33 +43,34 @@ export function projectCard(
 
 /** Whether the project is up; if not, why and since when. */
 export function stateLine({ watched, state, snapshot }: ProjectView, now: number): Html {
-  if (state.kind === 'up') return html`<p class="state ok"><strong>✓ Up</strong></p>`;
-  if (state.kind === 'new') {
+  if (state === 'up') return html`<p class="state ok"><strong>✓ Up</strong></p>`;
+  if (state === 'new') {
     return html`<p class="state warn"><strong>○ Not polled yet</strong></p>`;
   }
-  if (state.kind === 'unknown') {
+  if (state === 'unknown') {
     return html`<p class="state warn">
       <strong>? Unknown</strong>: another worker polls it, and the store cannot be read
     </p>`;
   }
-  if (state.kind === 'late') {
+  if (state === 'late') {
     return html`<p class="state bad">
-      <strong>✗ Late</strong>: it should have been polled ${timeWithAge(state.dueAt, now)}
+      <strong>✗ Late</strong>: it should have been polled
+      ${timeWithAge(watched.nextPollAt ?? now, now)}
     </p>`;
   }
-  const { lastSuccessAt, consecutiveFailures } = watched.health;
+  const { lastSuccessAt, consecutiveFailures, failure } = watched.health;
   const since = lastSuccessAt ?? snapshot?.configuredAt;
   const unseen =
     lastSuccessAt === undefined ? 'Never polled successfully in' : 'No successful poll for';
-  return html`<p class="state bad"><strong>✗ Down</strong>: ${reasonOf(state)}</p>
+  return html`<p class="state bad"><strong>✗ Down</strong>: ${reasonOf(watched.health)}</p>
     <p class="facts">
       ${counted(consecutiveFailures, 'failed poll')} in a row.
       ${since === undefined ? '' : html`${unseen} ${duration(now - since)}, since ${utcTime(since)}.`}
     </p>
-    ${state.failure === undefined ? '' : lastError(state.failure)}`;
+    ${failure === undefined ? '' : lastError(failure)}`;
 }
 
-function reasonOf({ reason, failure }: Extract<ProjectState, { kind: 'down' }>): Html {
+function reasonOf({ reason, failure }: PollHealth): Html {
   if (reason === undefined) return html`the last poll failed.`;
   let words = POLL_FAILURE_WORDS[reason];
   if (reason === 'auth' && failure !== undefined) {
@@ -92,8 +93,8 @@ function lastError({ message, url, statusCode, location, detail }: FailedRequest
 }
 
 /** Time of the last successful poll, if the counts of the project are out of date; otherwise undefined. Epoch ms. */
-export function unmonitoredSince({ state, watched }: ProjectView): number | undefined {
-  return isUnmonitored(state) ? watched.health.lastSuccessAt : undefined;
+export function unmonitoredSince(view: ProjectView): number | undefined {
+  return isUnmonitored(view) ? view.watched.health.lastSuccessAt : undefined;
 }
 
 /** Counts by status, as a bar and in words. */

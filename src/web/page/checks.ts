@@ -47,9 +47,9 @@ export function monitorChecks(
 }
 
 function projectCheck(views: Views): Verdict {
-  const blind = views.filter(({ state }) => isUnmonitored(state)).length;
-  const waiting = views.filter(({ state }) => state.kind === 'new').length;
-  const unknown = views.filter(({ state }) => state.kind === 'unknown').length;
+  const blind = views.filter(isUnmonitored).length;
+  const waiting = views.filter(({ state }) => state === 'new').length;
+  const unknown = views.filter(({ state }) => state === 'unknown').length;
   const first =
     (waiting === 0 ? '' : `, ${grouped(waiting)} not polled yet`) +
     (unknown === 0 ? '' : `, ${grouped(unknown)} in an unknown state`);
@@ -97,7 +97,8 @@ function schedulerCheck(
   now: number,
 ): Verdict {
   if (!isReady) return { level: 'warn', text: html`is starting or stopping` };
-  const late = views.flatMap(({ state }) => (state.kind === 'late' ? [state.dueAt] : []));
+  const dueOf = (shown: Views) => shown.flatMap(({ watched }) => watched.nextPollAt ?? []);
+  const late = dueOf(views.filter(({ state }) => state === 'late'));
   if (late.length > 0) {
     return {
       level: 'bad',
@@ -105,7 +106,7 @@ function schedulerCheck(
         the first ${timeWithAge(Math.min(...late), now)}`,
     };
   }
-  const next = views.flatMap(({ watched }) => watched.nextPollAt ?? []);
+  const next = dueOf(views);
   const soon = next.length === 0 ? 'nothing is due' : `next poll ${ago(Math.min(...next), now)}`;
   if (lastLostRunAt === undefined) return { level: 'ok', text: html`on time, ${soon}` };
   const isRecent = now - lastLostRunAt < RECENT_MS;

@@ -9,7 +9,6 @@ import type {
   CauseList,
   FailureRow,
   MoveCount,
-  PollHealth,
   ProjectSnapshot,
   StatusRow,
   StoreReader,
@@ -75,33 +74,25 @@ export interface MonitorState {
   readonly lastLostRunAt: number | undefined;
 }
 
-/** Whether a project is polled successfully. */
-export type ProjectState =
-  | { readonly kind: 'up' }
-  | ({ readonly kind: 'down' } & Pick<PollHealth, 'reason' | 'failure'>)
-  /** Its poll has been due for longer than a minute. */
-  | { readonly kind: 'late'; readonly dueAt: number }
-  | { readonly kind: 'new' }
-  /** Another worker polls it, and the store could not be read yet. */
-  | { readonly kind: 'unknown' };
+/**
+ * Whether a project is polled successfully. `late`: its poll has been due for longer than a minute. `unknown`: another
+ * worker polls it, and the store could not be read yet.
+ */
+type ProjectState = 'up' | 'down' | 'late' | 'new' | 'unknown';
 
 /** Delay of a poll, ms, that a working scheduler never reaches. */
 const LATE_MS = 60_000;
 
 function stateOf({ health, isHealthKnown, nextPollAt }: ShownProject, now: number): ProjectState {
-  if (!isHealthKnown) return { kind: 'unknown' };
-  if (health.lastPollAt !== undefined && !health.up) {
-    return { kind: 'down', reason: health.reason, failure: health.failure };
-  }
-  if (nextPollAt !== undefined && nextPollAt < now - LATE_MS) {
-    return { kind: 'late', dueAt: nextPollAt };
-  }
-  return { kind: health.up ? 'up' : 'new' };
+  if (!isHealthKnown) return 'unknown';
+  if (health.lastPollAt !== undefined && !health.up) return 'down';
+  if (nextPollAt !== undefined && nextPollAt < now - LATE_MS) return 'late';
+  return health.up ? 'up' : 'new';
 }
 
 /** Whether the statuses of the project are out of date, because it is not polled or its polls fail. */
-export function isUnmonitored({ kind }: ProjectState): boolean {
-  return kind === 'down' || kind === 'late';
+export function isUnmonitored({ state }: Pick<ProjectView, 'state'>): boolean {
+  return state === 'down' || state === 'late';
 }
 
 /** Maximum number of transitions behind the plots, so that a busy day does not delay a scrape. */
@@ -254,7 +245,7 @@ export function waitOf(
 ): Wait {
   const ms = now - since;
   const expectation = expectationIn(status, project?.watched.expectations);
-  return { ms, expectation, isStuck: project?.state.kind === 'up' && isStuck(ms, expectation) };
+  return { ms, expectation, isStuck: project?.state === 'up' && isStuck(ms, expectation) };
 }
 
 /**
@@ -292,7 +283,7 @@ export async function longestWaiting(
 function byUrgency(a: ProjectView, b: ProjectView): number {
   const [rankA, rankB] = [rankOf(a), rankOf(b)];
   if (rankA !== rankB) return rankA - rankB;
-  if (isUnmonitored(a.state)) {
+  if (isUnmonitored(a)) {
     const since = ({ watched }: ProjectView) => watched.health.lastSuccessAt ?? 0;
     if (since(a) !== since(b)) return since(a) - since(b);
   } else {
@@ -303,8 +294,8 @@ function byUrgency(a: ProjectView, b: ProjectView): number {
 }
 
 function rankOf(view: ProjectView): number {
-  if (isUnmonitored(view.state)) return 0;
-  if (view.state.kind === 'new' || view.state.kind === 'unknown') return 1;
+  if (isUnmonitored(view)) return 0;
+  if (view.state === 'new' || view.state === 'unknown') return 1;
   if (view.hasStuckPrompts) return 2;
   return hasFailures(view) ? 3 : 4;
 }

@@ -104,7 +104,7 @@ function newest(
 
 /** Headline: what fails, or that nothing does. */
 function verdictOf(checks: readonly Check[], views: readonly ProjectView[]): string {
-  const blind = views.filter(({ state }) => isUnmonitored(state)).length;
+  const blind = views.filter(isUnmonitored).length;
   const broken = checks.filter(({ level, name }) => level === 'bad' && name !== 'Projects');
   const parts = [
     ...broken.map(({ name }) => `${name.toLowerCase()} failing`),

@@ -155,7 +155,7 @@ function verdictOf(view: ProjectView | undefined): string {
   if (view === undefined) return 'Not configured';
   if (view.hasStuckPrompts) return 'Up, with stuck prompts';
   return { up: 'Up', down: 'Down', late: 'Late', new: 'Not polled yet', unknown: 'Unknown' }[
-    view.state.kind
+    view.state
   ];
 }
 
