@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import Database from 'better-sqlite3';
 import { parseFaults } from '../src/simulator/faults/fault-text.ts';
 import { openReader } from '../src/store/sqlite/sqlite-reader.ts';
 import { debianTool } from '../test/support/debian-tool.ts';
@@ -170,6 +171,11 @@ async function run(
     source,
     change: { service: { max_response_size: '1MiB' } },
     openReader: (directory) => openReader({ path: join(directory, 'evalwatch.db') }),
+    makeDue: async (directory) => {
+      const db = new Database(join(directory, 'evalwatch.db'));
+      db.exec('UPDATE failure SET next_try_at = 0 WHERE settled_at IS NULL');
+      db.close();
+    },
   });
   const disturb = createDisturbance(
     scene,

@@ -81,6 +81,7 @@ async function run(
       store: { postgres_url_file: 'url', lease: LEASE },
     },
     openReader: () => openPostgresReader({ clock: systemClock, url: servers.url }),
+    makeDue: servers.makeDue,
   });
   await writeFile(join(scene.place.directory, 'url'), servers.url);
   await using next = await copyOfNextVersion();
@@ -208,6 +209,10 @@ async function startServers() {
     /** Address of the database, with both servers. */
     url: url.replace(`127.0.0.1:${primary.port}`, hosts),
     schemaVersion: () => read('SELECT version AS value FROM evalwatch.schema_version'),
+    makeDue: async () => {
+      const pending = 'UPDATE evalwatch.failure SET next_try_at = 0 WHERE settled_at IS NULL';
+      await primary.query(name, pending);
+    },
     /** Counts projects whose last stored poll began before this time, epoch ms. */
     notPolledSince: (at: number) =>
       read(

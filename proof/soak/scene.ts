@@ -60,13 +60,15 @@ interface SceneOptions {
   readonly source: string | undefined;
   /** Opens the store, which is in this directory if it is a file. */
   readonly openReader: (directory: string) => Promise<StoreReader>;
+  /** Lets the next try of each pending failure be due, as if its time had passed. */
+  readonly makeDue: (directory: string) => Promise<void>;
 }
 
 export type Scene = Awaited<ReturnType<typeof createScene>>;
 
 /** Starts a lively world and a service that shows it to daemons with one configuration and one store. */
 export async function createScene(options: SceneOptions) {
-  const { seed, source, openReader, promptsPerProject, pace } = options;
+  const { seed, source, openReader, makeDue, promptsPerProject, pace } = options;
   await using opened = new AsyncDisposableStack();
   const projects = Array.from({ length: options.projects }, (_, n) => ({
     id: `project ${n + 1}`,
@@ -227,6 +229,7 @@ export async function createScene(options: SceneOptions) {
     await Promise.all([...members].map((member) => end(member, 'SIGTERM')));
     // All listings at once can take long.
     await place.configure({ service: { timeout: '2m' } });
+    await makeDue(place.directory);
     const last = start();
     if (!(await isServedInPeace())) found.push('the last daemon does not ask for some listings');
     const reader = await openReader(place.directory);
