@@ -1,7 +1,6 @@
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { MonitorState } from '../web/page/model.ts';
-import type { ReloadResult } from '../web/reload-result.ts';
+import type { MonitorState, ReloadResult } from '../web/page/model.ts';
 
 export interface MonitorWatch {
   readonly observe: Observer;

@@ -8,10 +8,9 @@ import { createApi, type ApiContent } from './api/api.ts';
 import { project, readParameters } from './api/operations.ts';
 import { answerError, type OnBug } from './errors.ts';
 import { type ConnectionEnv, limitAnswers } from './limits.ts';
-import type { PageContent } from './page/model.ts';
+import type { PageContent, ReloadResult } from './page/model.ts';
 import { createPage } from './page/routes.ts';
 import { PATHS } from './paths.ts';
-import type { ReloadResult } from './reload-result.ts';
 import { createScrapes, type RenderMetrics } from './scrapes.ts';
 import { type ChangingProtection, guard, type ServerNames } from './security.ts';
 

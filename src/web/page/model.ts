@@ -16,7 +16,6 @@ import type {
   TransitionRow,
 } from '../../monitor/ports/store.ts';
 import type { WatchedProject } from '../../monitor/ports/watched-project.ts';
-import type { ReloadResult } from '../reload-result.ts';
 import { historyStart, SPAN_MS, statusHistory, type StatusHistory } from './plot.ts';
 import { DAY_MS, type FailureTotal } from './text.ts';
 
@@ -58,6 +57,13 @@ export interface ShownProject extends WatchedProject {
   readonly nextPollAt: number | undefined;
   /** Undefined until its durations were read for the first time. */
   readonly expectations: StateExpectations | undefined;
+}
+
+/** Result of loading the configuration again. */
+export interface ReloadResult {
+  readonly ok: boolean;
+  /** Reasons for the failure, one line each; empty after a success. */
+  readonly reasons: readonly string[];
 }
 
 export interface MonitorState {
