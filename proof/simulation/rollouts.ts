@@ -53,7 +53,7 @@ export function createRollouts(simulation: Simulation, pick: () => number) {
   function report(own: Life, state: 'begins' | 'ends', isLast: boolean): void {
     const isCurrent = own.host.life === own;
     if (isCurrent && own.steadySince !== undefined) own.steadySince = kernel.now();
-    if (isCurrent) watch.reloaded(own.machine.name);
+    if (isCurrent) watch.interrupted(own.machine.name);
     if (state === 'begins') {
       course.act('reload');
       requestRate.reloading();

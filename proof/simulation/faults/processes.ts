@@ -52,6 +52,7 @@ export function createEndings(simulation: Simulation) {
   /** Stops the process in good order, and starts another one unless the run ends. */
   async function stop(own: Life, end?: 'not the last' | 'last'): Promise<void> {
     act('stop');
+    watch.interrupted(own.machine.name);
     own.steadySince = undefined;
     const startedAt = kernel.now();
     const isStuck = kernel.after(MAX_STOP_MS, () => {

@@ -187,8 +187,8 @@ export function createWatch({ course, databaseClock }: Simulation) {
     claimed: (claimed: readonly string[]) => {
       forget((_, project) => claimed.includes(project));
     },
-    /** Records that a reload of its configuration begins or ends. */
-    reloaded: (process: string) => forget((other) => other === process),
+    /** Records that a reload of its configuration begins or ends, or that it begins to stop: it need not repeat a poll. */
+    interrupted: (process: string) => forget((other) => other === process),
     /** Records a failover. The database lost its last commits: failures are pending again. */
     failedOver: () => {
       failedOverAt = kernel.now();
