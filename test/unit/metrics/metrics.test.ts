@@ -127,22 +127,6 @@ describe('the first scrape', () => {
   });
 });
 
-it('a scrape of 10 projects does not yield to the event loop between projects', async () => {
-  const ids = Array.from({ length: 10 }, (_, n) => `project-${n}`);
-  const { metrics, configure } = setUp({
-    store: storeOf(ids.map((id) => stored(id))),
-  });
-  configure(...ids);
-  let turns = 0;
-  let turn = setImmediate(function next() {
-    turns += 1;
-    turn = setImmediate(next);
-  });
-  await metrics.render();
-  clearImmediate(turn);
-  expect(turns).toBeLessThan(3);
-});
-
 describe('a project', () => {
   it.each(['quote"', 'back\\slash', 'line\nfeed', '\\n', 'héllo 😀', '{a="b"}'])(
     'has its id %j escaped in labels',
@@ -405,37 +389,6 @@ describe('a store that cannot be read', () => {
     expect(series.get('evalwatch_error_info_backlog')).toBe(0);
     expect(series.get('evalwatch_store_commit_failures_total{reason="io"}')).toBe(1);
   });
-});
-
-it('a scrape renders each project the same, alone or among 120', async () => {
-  const ids = Array.from({ length: 120 }, (_, n) => `p${n}`);
-  const store = storeOf(ids.map((id, n) => stored(id, { configuredAt: START + n * 1000 })));
-  const schedule = (project: string) => {
-    const n = ids.indexOf(project);
-    return { nextPollAt: START + n, maxIntervalSeconds: n };
-  };
-  /** Returns the lines of each family of projects, the header first. */
-  async function linesOf(configured: readonly string[]) {
-    const { configure, render } = setUp({ store, schedule });
-    configure(...configured);
-    const lines = (await render()).split(/(?<=\n)/);
-    const nameOf = (line: string) =>
-      /^(?:# (?:HELP|TYPE) )?(\w+?)(?:_bucket|_sum|_count)?\b/.exec(line)?.[1] ?? '';
-    const names = new Set(lines.filter((line) => line.includes('{project="')).map(nameOf));
-    return Map.groupBy(
-      lines.filter((line) => names.has(nameOf(line))),
-      nameOf,
-    );
-  }
-  const alone = await Promise.all(ids.map((id) => linesOf([id])));
-  const all = await linesOf(ids);
-  expect(all.size).toBeGreaterThan(15);
-  for (const [name, lines] of all) {
-    const expected = alone.flatMap(
-      (families, n) => families.get(name)?.slice(n === 0 ? 0 : 2) ?? [],
-    );
-    expect(lines).toEqual(expected);
-  }
 });
 
 it('concurrent scrapes share one read of the store, and a later scrape reads again', async () => {
