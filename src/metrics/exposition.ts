@@ -19,7 +19,7 @@ export interface Family<Subject> {
 }
 
 /** Number of subjects that are read and rendered in one turn of the event loop, in a few milliseconds. */
-const SUBJECTS_PER_TURN = 50;
+const SUBJECTS_PER_TURN = 25;
 /** Length of the pieces of a long family. */
 const PIECE_BYTES = 64 * 1024;
 /** UTF-8 needs at most this many bytes for a UTF-16 unit. */
@@ -38,6 +38,7 @@ export async function renderFamilies<Subject extends { readonly labels: string }
   for (const subject of subjects) {
     for (const family of rendered) family.add(subject);
     count += 1;
+    // Between two subjects: the next one is read, by the iterator, when it is rendered.
     if (count % SUBJECTS_PER_TURN === 0) await setImmediate();
   }
   return rendered.flatMap((family) => family.end());
@@ -48,6 +49,9 @@ class RenderedFamily<Subject extends { readonly labels: string }> {
   readonly #pieces: Buffer[] = [];
   #piece = Buffer.alloc(0);
   #length = 0;
+  /** Labels and samples of the subject that is being added. */
+  #labels = '';
+  #text = '';
 
   constructor(family: Family<Subject>) {
     this.#family = family;
@@ -55,17 +59,22 @@ class RenderedFamily<Subject extends { readonly labels: string }> {
 
   add(subject: Subject): void {
     const { name, type, help, samples } = this.#family;
-    let text = '';
-    samples(subject, (value, labels = '', suffix = '') => {
-      if (value === undefined) return;
-      const comma = subject.labels === '' || labels === '' ? '' : ',';
-      const all = `${subject.labels}${comma}${labels}`;
-      text += `${name}${suffix}${all === '' ? '' : `{${all}}`} ${formatNumber(value)}\n`;
-    });
-    if (text === '') return;
+    this.#text = '';
+    this.#labels = subject.labels;
+    samples(subject, this.#addSample);
+    if (this.#text === '') return;
     const isFirst = this.#pieces.length === 0 && this.#length === 0;
-    this.#write(isFirst ? `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${text}` : text);
+    const header = isFirst ? `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n` : '';
+    this.#write(header + this.#text);
   }
+
+  readonly #addSample: AddSample = (value, labels = '', suffix = '') => {
+    if (value === undefined) return;
+    const comma = this.#labels === '' || labels === '' ? '' : ',';
+    const all = this.#labels + comma + labels;
+    const series = `${this.#family.name}${suffix}${all === '' ? '' : `{${all}}`}`;
+    this.#text += `${series} ${formatNumber(value)}\n`;
+  };
 
   /** Writes at once, because texts that live for long are expensive to collect. */
   #write(text: string): void {
@@ -88,50 +97,70 @@ class RenderedFamily<Subject extends { readonly labels: string }> {
   }
 }
 
+/** Upper bounds of a histogram in ms, +Inf included, and the labels of its samples, rendered once. */
+interface Buckets {
+  readonly boundsMs: readonly number[];
+  readonly bucketLabels: readonly string[];
+  readonly labels: string;
+}
+
+/** Takes upper bounds in seconds, ascending, without +Inf. */
+export function bucketsOf(bounds: readonly number[], labels: string): Buckets {
+  const all = [...bounds, Infinity];
+  return {
+    boundsMs: all.map((bound) => bound * 1000),
+    bucketLabels: all.map((bound) => `${labels},le="${formatNumber(bound)}"`),
+    labels,
+  };
+}
+
 /** Counts durations in buckets. */
 export class DurationHistogram {
-  readonly #bounds: readonly number[];
+  readonly #buckets: Buckets;
   readonly #counts: number[];
   #sumMs = 0;
 
-  /** Takes upper bounds in seconds, ascending, without +Inf. */
-  constructor(bounds: readonly number[]) {
-    this.#bounds = [...bounds, Infinity];
-    this.#counts = this.#bounds.map(() => 0);
+  constructor(buckets: Buckets) {
+    this.#buckets = buckets;
+    this.#counts = buckets.boundsMs.map(() => 0);
   }
 
   observe(ms: number): void {
-    const bucket = this.#bounds.findIndex((bound) => ms <= bound * 1000);
+    const bucket = this.#buckets.boundsMs.findIndex((bound) => ms <= bound);
     this.#counts[bucket] = (this.#counts[bucket] ?? 0) + 1;
     this.#sumMs += ms;
   }
 
   /** Adds the cumulative buckets, then sum (in seconds) and count. */
-  samples(add: AddSample, labels: string): void {
+  samples(add: AddSample): void {
+    const { bucketLabels, labels } = this.#buckets;
     let total = 0;
-    for (const [bucket, bound] of this.#bounds.entries()) {
-      total += this.#counts[bucket] ?? 0;
-      add(total, `${labels},le="${formatNumber(bound)}"`, '_bucket');
+    for (const [bucket, count] of this.#counts.entries()) {
+      total += count;
+      add(total, bucketLabels[bucket], '_bucket');
     }
     add(this.#sumMs / 1000, labels, '_sum');
     add(total, labels, '_count');
   }
 }
 
-/** Returns labels as `a="1",b="2"`, values escaped. */
-export function renderLabels(labels: Readonly<Record<string, string>>): string {
-  return Object.entries(labels)
-    .map(([name, value]) => `${name}="${escapeLabelValue(value)}"`)
-    .join(',');
+/** Returns a label as `a="1"`, its value escaped. */
+export function renderLabel(name: string, value: string): string {
+  const escaped = value.replaceAll(/["\\\n]/g, (each) => (each === '\n' ? '\\n' : `\\${each}`));
+  return `${name}="${escaped}"`;
+}
+
+/** Returns values with their labels, rendered once for all scrapes. */
+export function labelled<Value extends string>(
+  name: string,
+  values: readonly Value[],
+): readonly (readonly [value: Value, label: string])[] {
+  return values.map((value) => [value, renderLabel(name, value)]);
 }
 
 /** Converts epoch ms to Unix time in seconds. */
 export function toSeconds(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : ms / 1000;
-}
-
-function escapeLabelValue(value: string): string {
-  return value.replaceAll('\\', '\\\\').replaceAll('\n', '\\n').replaceAll('"', '\\"');
 }
 
 function formatNumber(value: number): string {

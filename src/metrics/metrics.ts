@@ -6,7 +6,7 @@ import type { ExpectationsOf } from '../monitor/ports/expectations.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollHealth, Store, StoreSnapshot } from '../monitor/ports/store.ts';
 import type { ProjectSchedule, WatchedProject } from '../monitor/ports/watched-project.ts';
-import { renderFamilies, renderLabels, toSeconds, type Family } from './exposition.ts';
+import { renderFamilies, renderLabel, toSeconds, type Family } from './exposition.ts';
 import { ProcessMetrics, type BuildInfo } from './process-metrics.ts';
 import { PROJECT_FAMILIES, ProjectCounts, type ScrapedProject } from './project-metrics.ts';
 
@@ -89,7 +89,7 @@ const DAEMON_FAMILIES: readonly Family<ScrapedDaemon>[] = [
     type: 'gauge',
     help: 'Always 1; the label shows the address at which users reach the web server.',
     samples: ({ externalUrl }, add) => {
-      if (externalUrl !== undefined) add(1, renderLabels({ external_url: externalUrl }));
+      if (externalUrl !== undefined) add(1, renderLabel('external_url', externalUrl));
     },
   },
   {

@@ -12,11 +12,24 @@ import type { MonitorEvent } from '../monitor/events.ts';
 import type { StateExpectations } from '../monitor/ports/expectations.ts';
 import type { ListingSnapshot, PollHealth, ProjectSnapshot } from '../monitor/ports/store.ts';
 import type { ProjectSchedule, WatchedProject } from '../monitor/ports/watched-project.ts';
-import { DurationHistogram, renderLabels, toSeconds, type Family } from './exposition.ts';
+import {
+  DurationHistogram,
+  bucketsOf,
+  labelled,
+  renderLabel,
+  toSeconds,
+  type Family,
+} from './exposition.ts';
 
 // Every metric of a project: what this process counts for it, and the families with name, help and labels.
 
-const STATE_DURATION_BOUNDS = [60, 300, 900, 3600, 14_400, 86_400];
+const BOUNDS = [60, 300, 900, 3600, 14_400, 86_400];
+const PENDING_BUCKETS = bucketsOf(BOUNDS, renderLabel('status', 'PENDING'));
+const RUNNING_BUCKETS = bucketsOf(BOUNDS, renderLabel('status', 'RUNNING'));
+
+const UNFINISHED = labelled('status', UNFINISHED_STATUSES);
+const FAILURE_REASONS = labelled('reason', POLL_FAILURE_REASONS);
+const ANOMALIES = labelled('reason', ANOMALY_REASONS);
 
 /** What this process counts for one configured project, from 0, and the health that it knows. */
 export class ProjectCounts {
@@ -34,13 +47,13 @@ export class ProjectCounts {
   readonly failures = new Map<PollFailureReason, number>();
   readonly anomalies = new Map<AnomalyReason, number>();
   readonly durations = {
-    PENDING: new DurationHistogram(STATE_DURATION_BOUNDS),
-    RUNNING: new DurationHistogram(STATE_DURATION_BOUNDS),
+    PENDING: new DurationHistogram(PENDING_BUCKETS),
+    RUNNING: new DurationHistogram(RUNNING_BUCKETS),
   };
 
   constructor(project: WatchedProject) {
     this.id = project.id;
-    this.labels = renderLabels({ project: project.id });
+    this.labels = renderLabel('project', project.id);
     this.health = project.health;
     this.configure(project);
   }
@@ -109,7 +122,7 @@ const COUNTED: readonly Family<ProjectCounts>[] = [
     type: 'gauge',
     help: 'Always 1; the label is why the last finished poll of the project failed.',
     samples: ({ health: { reason } }, add) => {
-      if (reason !== undefined) add(1, `reason="${reason}"`);
+      if (reason !== undefined) add(1, renderLabel('reason', reason));
     },
   },
   {
@@ -123,9 +136,7 @@ const COUNTED: readonly Family<ProjectCounts>[] = [
     type: 'counter',
     help: 'Failed polls by reason.',
     samples: ({ failures }, add) => {
-      for (const reason of POLL_FAILURE_REASONS) {
-        add(failures.get(reason) ?? 0, `reason="${reason}"`);
-      }
+      for (const [reason, label] of FAILURE_REASONS) add(failures.get(reason) ?? 0, label);
     },
   },
   {
@@ -139,9 +150,7 @@ const COUNTED: readonly Family<ProjectCounts>[] = [
     type: 'histogram',
     help: 'Seconds that prompts spent in PENDING or RUNNING, observed when they leave it.',
     samples: ({ durations }, add) => {
-      for (const status of UNFINISHED_STATUSES) {
-        durations[status].samples(add, `status="${status}"`);
-      }
+      for (const status of UNFINISHED_STATUSES) durations[status].samples(add);
     },
   },
   {
@@ -149,7 +158,7 @@ const COUNTED: readonly Family<ProjectCounts>[] = [
     type: 'counter',
     help: 'Items of listings that are not as documented, by reason, counted in every listing.',
     samples: ({ anomalies }, add) => {
-      for (const reason of ANOMALY_REASONS) add(anomalies.get(reason) ?? 0, `reason="${reason}"`);
+      for (const [reason, label] of ANOMALIES) add(anomalies.get(reason) ?? 0, label);
     },
   },
   {
@@ -187,9 +196,7 @@ const STATES: readonly Family<StateExpectations>[] = [
     type: 'gauge',
     help: 'How long a prompt may stay in the status, in seconds; absent without a limit.',
     samples: (states, add) => {
-      for (const status of UNFINISHED_STATUSES) {
-        add(toSeconds(states[status].limitMs), `status="${status}"`);
-      }
+      for (const [status, label] of UNFINISHED) add(toSeconds(states[status].limitMs), label);
     },
   },
   {
@@ -197,9 +204,7 @@ const STATES: readonly Family<StateExpectations>[] = [
     type: 'gauge',
     help: 'Median time that prompts spent in the status over the last 30 days, in seconds.',
     samples: (states, add) => {
-      for (const status of UNFINISHED_STATUSES) {
-        add(toSeconds(states[status].typicalMs), `status="${status}"`);
-      }
+      for (const [status, label] of UNFINISHED) add(toSeconds(states[status].typicalMs), label);
     },
   },
 ];
@@ -215,7 +220,7 @@ const CONFIGURED: readonly Family<ProjectCounts>[] = [
     name: 'evalwatch_project_info',
     type: 'gauge',
     help: 'Always 1; the label team is the team of the project, empty without one.',
-    samples: ({ team }, add) => add(1, renderLabels({ team })),
+    samples: ({ team }, add) => add(1, renderLabel('team', team)),
   },
 ];
 
@@ -253,9 +258,7 @@ const PROMPTS: readonly Family<ListingSnapshot>[] = [
     type: 'gauge',
     help: 'When the prompt that has been PENDING or RUNNING for the longest time was first seen in that status, Unix time in seconds.',
     samples: ({ oldest }, add) => {
-      for (const status of UNFINISHED_STATUSES) {
-        add(toSeconds(oldest.get(status)), `status="${status}"`);
-      }
+      for (const [status, label] of UNFINISHED) add(toSeconds(oldest.get(status)), label);
     },
   },
 ];
@@ -267,7 +270,7 @@ const FAILURES: readonly Family<ListingSnapshot>[] = [
     help: 'Reported failures of prompts by error_id: the first 20 error_ids of the project, other, and none without one.',
     samples: ({ errors }, add) => {
       for (const { label, count } of withSpecialLabels(errors)) {
-        add(count, renderLabels({ error_id: label }));
+        add(count, renderLabel('error_id', label));
       }
     },
   },
@@ -277,7 +280,7 @@ const FAILURES: readonly Family<ListingSnapshot>[] = [
     help: 'When a failure of the project was first reported with the error_id, Unix time in seconds.',
     samples: ({ errors }, add) => {
       for (const { label, firstSeenAt } of errors) {
-        if (isErrorId(label)) add(toSeconds(firstSeenAt), renderLabels({ error_id: label }));
+        if (isErrorId(label)) add(toSeconds(firstSeenAt), renderLabel('error_id', label));
       }
     },
   },
@@ -293,8 +296,9 @@ function withSpecialLabels(totals: readonly ErrorTotal[]): readonly ErrorTotal[]
 
 /** Metrics that prompts and datasets have in common. */
 function familiesOf(kind: Kind): readonly Family<ListingSnapshot>[] {
+  const statuses = labelled('status', statusesOf(kind));
   const pairs = transitionPairs(kind).map(([from, to]) => {
-    return { from, to, labels: `from="${from}",to="${to}"` };
+    return { from, to, labels: `${renderLabel('from', from)},${renderLabel('to', to)}` };
   });
   return [
     {
@@ -302,7 +306,7 @@ function familiesOf(kind: Kind): readonly Family<ListingSnapshot>[] {
       type: 'gauge',
       help: `Number of ${kind}s by last known status.`,
       samples: ({ counts }, add) => {
-        for (const status of statusesOf(kind)) add(counts.get(status) ?? 0, `status="${status}"`);
+        for (const [status, label] of statuses) add(counts.get(status) ?? 0, label);
       },
     },
     {
