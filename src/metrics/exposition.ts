@@ -5,7 +5,7 @@ import { setImmediate } from 'node:timers/promises';
 export type AddSample = (
   value: number | undefined,
   labels?: string,
-  suffix?: '' | '_bucket' | '_sum' | '_count',
+  suffix?: '_bucket' | '_sum' | '_count',
 ) => void;
 
 /** A metric of subjects, such as projects. */
@@ -49,8 +49,9 @@ class RenderedFamily<Subject extends { readonly labels: string }> {
   readonly #pieces: Buffer[] = [];
   #piece = Buffer.alloc(0);
   #length = 0;
-  /** Labels and samples of the subject that is being added. */
-  #labels = '';
+  /** Starts of the samples of the subject that is being added, with labels besides its own and without; and their text. */
+  #start = '';
+  #alone = '';
   #text = '';
 
   constructor(family: Family<Subject>) {
@@ -60,7 +61,9 @@ class RenderedFamily<Subject extends { readonly labels: string }> {
   add(subject: Subject): void {
     const { name, type, help, samples } = this.#family;
     this.#text = '';
-    this.#labels = subject.labels;
+    const { labels } = subject;
+    this.#start = `${name}{${labels === '' ? '' : `${labels},`}`;
+    this.#alone = labels === '' ? name : `${name}{${labels}}`;
     samples(subject, this.#addSample);
     if (this.#text === '') return;
     const isFirst = this.#pieces.length === 0 && this.#length === 0;
@@ -68,11 +71,12 @@ class RenderedFamily<Subject extends { readonly labels: string }> {
     this.#write(header + this.#text);
   }
 
-  readonly #addSample: AddSample = (value, labels = '', suffix = '') => {
+  /** Adds to the text in few steps: a text of many parts is expensive to write. */
+  readonly #addSample: AddSample = (value, labels, suffix) => {
     if (value === undefined) return;
-    const comma = this.#labels === '' || labels === '' ? '' : ',';
-    const all = this.#labels + comma + labels;
-    const series = `${this.#family.name}${suffix}${all === '' ? '' : `{${all}}`}`;
+    const { name } = this.#family;
+    const start = suffix ? name + suffix + this.#start.slice(name.length) : this.#start;
+    const series = labels === undefined ? this.#alone : `${start}${labels}}`;
     this.#text += `${series} ${formatNumber(value)}\n`;
   };
 
