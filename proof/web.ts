@@ -178,10 +178,10 @@ async function crowdOut(port: number, random: () => number): Promise<void> {
   );
   await Promise.all(streams.map((socket) => once(socket, 'data')));
   for (const path of ['/metrics', '/', '/api/v1/failures', '/-/healthy']) {
-    const { status } = await ask(`http://127.0.0.1:${port}${path}`, {
+    const { status, text } = await ask(`http://127.0.0.1:${port}${path}`, {
       auth: `${USER}:${PASSWORD}`,
     });
-    if (status !== 200) throw new Error(`${path} kept out: ${status}`);
+    if (status !== 200) throw new Error(`${path} kept out: ${status} ${text}`);
   }
   for (const socket of [...streams, ...halves]) socket.destroy();
 }

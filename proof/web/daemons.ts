@@ -99,17 +99,17 @@ export async function startDaemons(source: string, onEnd: (error: Error) => void
     login: await portOf('login'),
     certificate: await portOf('certificate'),
   };
-  for (status of ['RUNNING', 'FAILED']) {
-    for (const daemon of Object.values(daemons)) {
-      const url = `${await daemon.url()}/-/poll`;
-      const login = { auth: `${USER}:${PASSWORD}`, cert: client.cert, key: client.key };
-      const { status: code, text } = await ask(url, { method: 'POST', ...login });
-      if (code !== 200) throw new Error(`poll: ${code} ${text}`);
-    }
+  const haveAll = (event: string) =>
+    until(() => Object.values(daemons).every((each) => each.of(event).length >= PROJECTS.length));
+  if (!(await haveAll('poll.completed'))) throw new Error('the first polls have not ended');
+  status = 'FAILED';
+  for (const daemon of Object.values(daemons)) {
+    const url = `${await daemon.url()}/-/poll`;
+    const login = { auth: `${USER}:${PASSWORD}`, cert: client.cert, key: client.key };
+    const { status: code, text } = await ask(url, { method: 'POST', ...login });
+    if (code !== 200) throw new Error(`poll: ${code} ${text}`);
   }
-  const areFailuresTold = () =>
-    Object.values(daemons).every((each) => each.of('prompt.failed').length >= PROJECTS.length);
-  if (!(await until(areFailuresTold))) throw new Error('failures are not told');
+  if (!(await haveAll('prompt.failed'))) throw new Error('failures are not told');
   const closing = opened.move();
   return {
     ports,

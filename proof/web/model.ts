@@ -122,12 +122,16 @@ interface Shape {
   /** The segments joined by slashes; `(none)` if a segment contains a slash, since no route has one. */
   readonly path: string;
   readonly query: string;
+  /** Whether a percent sign without two digits stands in the path. Hono decodes such a path twice. */
+  readonly isMalformed: boolean;
 }
 
 function shapeOf({ pathname, search }: URL): Shape {
   const segments = pathname.split('/').slice(1).map(decode);
   const hasNoSlash = segments.every((segment) => !segment.includes('/'));
-  return { segments, path: hasNoSlash ? segments.join('/') : '(none)', query: search.slice(1) };
+  const isMalformed = /%(?![\da-f]{2})/i.test(pathname);
+  const path = hasNoSlash ? segments.join('/') : '(none)';
+  return { segments, path, query: search.slice(1), isMalformed };
 }
 
 /** Decodes a segment to bytes (latin1); a percent sign without two digits stands for itself. */
@@ -139,7 +143,7 @@ function decode(segment: string): string {
 
 /** Whether a server on the loopback interface accepts this name without a login. */
 function mayBeNamed(name: string): boolean {
-  return name.startsWith('[') || isIPv4(name) || !name.includes('.') || name.endsWith('.localhost');
+  return /^\[|^[^.]+$|\.localhost$/.test(name) || isIPv4(name);
 }
 
 function comesFromElsewhere(header: (name: string) => readonly string[]): boolean {
@@ -164,7 +168,7 @@ const PAGES = new Map<string, readonly [shows: string, selected: string]>([
 
 function routed(
   method: string,
-  { segments, path, query }: Shape,
+  { segments, path, query, isMalformed }: Shape,
   assets: readonly string[],
   isForm: boolean,
 ): Judgement {
@@ -198,7 +202,8 @@ function routed(
   if (first === 'projects' && project !== '' && more.length === 0) {
     if (!isRead) return refused('projects', 405);
     const isKnown = PROJECTS.includes(Buffer.from(project, 'latin1').toString());
-    return { statuses: [isKnown ? 200 : 404], shows: 'href="../assets/', route: 'projects' };
+    const statuses = isMalformed ? [404, 200] : [isKnown ? 200 : 404];
+    return { statuses, shows: 'href="../assets/', route: 'projects' };
   }
   return refused('nothing', 404);
 }

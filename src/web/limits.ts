@@ -1,4 +1,4 @@
-import type { Server } from 'node:http';
+import type { Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { HttpBindings } from '@hono/node-server';
 import type { MiddlewareHandler } from 'hono';
@@ -21,11 +21,14 @@ export interface Connections {
  */
 export function limitConnections(server: Server, max: number): Connections {
   /** By their other end, because a TLS socket and the connection below it are different objects; the last used one is last. */
-  const open = new Map<string, { readonly socket: Socket; answers: number }>();
+  const open = new Map<
+    string,
+    { readonly socket: Socket; readonly answers: Set<ServerResponse> }
+  >();
 
   function makeRoom(): void {
     for (const [end, { socket, answers }] of open) {
-      if (answers > 0) continue;
+      if (answers.size > 0) continue;
       open.delete(end);
       socket.destroy();
       return;
@@ -34,10 +37,16 @@ export function limitConnections(server: Server, max: number): Connections {
 
   server.on('connection', (socket) => {
     const end = endOf(socket);
-    const connection = { socket, answers: 0 };
+    const connection = { socket, answers: new Set<ServerResponse>() };
     open.set(end, connection);
     socket.once('close', () => {
       if (open.get(end) === connection) open.delete(end);
+      for (const response of connection.answers) {
+        // Node does not close an answer that waits for earlier ones of its connection.
+        if (response.socket !== null) continue;
+        response.destroy();
+        response.emit('close');
+      }
     });
     if (open.size > max) makeRoom();
   });
@@ -45,9 +54,9 @@ export function limitConnections(server: Server, max: number): Connections {
     const end = endOf(socket);
     const connection = open.get(end);
     if (connection === undefined) return;
-    connection.answers += 1;
+    connection.answers.add(response);
     response.once('close', () => {
-      connection.answers -= 1;
+      connection.answers.delete(response);
       if (open.get(end) !== connection) return;
       open.delete(end);
       open.set(end, connection);
@@ -72,8 +81,8 @@ export function limitAnswers(max: number, readMs?: number): MiddlewareHandler<Co
   let open = 0;
   return async (context, next) => {
     const { incoming, outgoing } = context.env;
-    // Its client left during the login; it will not close again.
-    if (outgoing.destroyed) return context.body(null);
+    // Its client left, perhaps during the login; it will not close again.
+    if (outgoing.destroyed || incoming.socket.destroyed) return context.body(null);
 
     if (open >= max) throw tooMany('requests');
     open += 1;

@@ -372,6 +372,24 @@ describe('limit of concurrent requests', () => {
     expect({ page: page.status, areOpen }).toEqual({ page: 200, areOpen: true });
   });
 
+  it('does not count answers behind an event stream whose connection was closed', async () => {
+    const empty = { transitions: [], settled: [], end: { transition: 0, settlement: 0 } };
+    const feed = new EventFeed({ events: () => Promise.resolve(empty) });
+    const sending = vi.spyOn(feed, 'send');
+    const failures = vi.fn(() => Promise.resolve([]));
+    const url = await start({ api: { ...api, feed, store: { ...api.store, failures } } });
+    const events = 'GET /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n';
+    const behind = 'GET /api/v1/failures HTTP/1.1\r\nHost: x\r\n\r\n';
+    const socket = connect(Number(new URL(url).port), '127.0.0.1');
+    socket.write(events.repeat(2) + behind.repeat(32));
+    await vi.waitFor(() => expect(failures).toHaveBeenCalledTimes(32), PATIENCE);
+    socket.destroy();
+
+    const ended = { type: 'fulfilled', value: undefined };
+    await vi.waitFor(() => expect(sending.mock.settledResults).toEqual([ended, ended]), PATIENCE);
+    expect((await fetch(url)).status).toBe(200);
+  });
+
   it('does not count requests with incomplete headers', async () => {
     const url = await start();
     const halves = await Promise.all(
