@@ -86,7 +86,7 @@ export class StoreError extends Error {
  * codes of the system, TLS, SQLite and PostgreSQL, which begin otherwise.
  */
 const WRONG_CALL =
-  /^(?:ERR_(?!TLS_|SSL_|OSSL_|FS_|STREAM_PREMATURE_CLOSE$|SOCKET_CONNECTION_TIMEOUT$)|UND_ERR_(?:INVALID_|NOT_SUPPORTED$))/;
+  /^(?:ERR_(?!TLS_|SSL_|OSSL_|FS_|STRING_TOO_LONG$|STREAM_PREMATURE_CLOSE$|SOCKET_CONNECTION_TIMEOUT$)|UND_ERR_(?:INVALID_|NOT_SUPPORTED$))/;
 
 /** Whether an error is a bug. Errors of evalwatch have a `reason`, others that are none have a `code`. */
 export function isBug(error: unknown): boolean {

@@ -1,4 +1,4 @@
-import type { Server, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { HttpBindings } from '@hono/node-server';
 import type { MiddlewareHandler } from 'hono';
@@ -9,6 +9,9 @@ export interface ConnectionEnv {
   readonly Bindings: HttpBindings;
 }
 
+/** Maximum number of unfinished answers of one connection: a client can send requests without reading the answers. */
+const MAX_UNFINISHED = 16;
+
 /** The open connections of a server. */
 export interface Connections {
   /** Closes all of them, also those in a TLS handshake. */
@@ -17,7 +20,8 @@ export interface Connections {
 
 /**
  * Keeps the number of connections at a maximum without refusing new ones: a new one replaces the one that has been idle for
- * longest. So a probe is answered while others hold connections open.
+ * longest. So a probe is answered while others hold connections open. A connection with more than {@link MAX_UNFINISHED}
+ * unfinished answers is closed.
  */
 export function limitConnections(server: Server, max: number): Connections {
   /** By their other end, because a TLS socket and the connection below it are different objects; the last used one is last. */
@@ -50,7 +54,7 @@ export function limitConnections(server: Server, max: number): Connections {
     });
     if (open.size > max) makeRoom();
   });
-  server.on('request', ({ socket }, response) => {
+  const begin = ({ socket }: IncomingMessage, response: ServerResponse) => {
     const end = endOf(socket);
     const connection = open.get(end);
     if (connection === undefined) return;
@@ -61,12 +65,28 @@ export function limitConnections(server: Server, max: number): Connections {
       open.delete(end);
       open.set(end, connection);
     });
-  });
+    if (connection.answers.size > MAX_UNFINISHED) dropConnection(socket);
+  };
+  // Before the listener that answers.
+  server.prependListener('request', begin);
+  server.prependListener('checkExpectation', begin);
   return {
     close: () => {
       for (const { socket } of open.values()) socket.destroy();
     },
   };
+}
+
+/**
+ * Destroys a connection, and skips the rest of what Node has read from it. Node would make a request of each part of it
+ * although the connection is closed: thousands in 64 KiB, which takes longer than everything else about the attack.
+ */
+function dropConnection(socket: Socket): void {
+  socket.destroy();
+  if ('parser' in socket && typeof socket.parser === 'object' && socket.parser !== null) {
+    // Not documented by Node. With 2, as after an upgrade to another protocol, the parser leaves the rest alone.
+    Object.assign(socket.parser, { onIncoming: () => 2 });
+  }
 }
 
 function endOf({ remoteAddress, remotePort, localAddress }: Socket): string {

@@ -372,24 +372,6 @@ describe('limit of concurrent requests', () => {
     expect({ page: page.status, areOpen }).toEqual({ page: 200, areOpen: true });
   });
 
-  it('does not count answers behind an event stream whose connection was closed', async () => {
-    const empty = { transitions: [], settled: [], end: { transition: 0, settlement: 0 } };
-    const feed = new EventFeed({ events: () => Promise.resolve(empty) });
-    const sending = vi.spyOn(feed, 'send');
-    const failures = vi.fn(() => Promise.resolve([]));
-    const url = await start({ api: { ...api, feed, store: { ...api.store, failures } } });
-    const events = 'GET /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n';
-    const behind = 'GET /api/v1/failures HTTP/1.1\r\nHost: x\r\n\r\n';
-    const socket = connect(Number(new URL(url).port), '127.0.0.1');
-    socket.write(events.repeat(2) + behind.repeat(32));
-    await vi.waitFor(() => expect(failures).toHaveBeenCalledTimes(32), PATIENCE);
-    socket.destroy();
-
-    const ended = { type: 'fulfilled', value: undefined };
-    await vi.waitFor(() => expect(sending.mock.settledResults).toEqual([ended, ended]), PATIENCE);
-    expect((await fetch(url)).status).toBe(200);
-  });
-
   it('does not count requests with incomplete headers', async () => {
     const url = await start();
     const halves = await Promise.all(
@@ -480,12 +462,18 @@ it('responses announce a keep-alive timeout of 30 s', async () => {
   expect((await fetch(`${url}/metrics`)).headers.get('keep-alive')).toBe('timeout=30');
 });
 
-it('a client that writes 1,700 requests at once gets all answers, and others are answered meanwhile', async () => {
+it('a client that writes 1,700 requests at once loses its connection, and others are answered', async () => {
   const url = await start();
-  const probe = 'GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n';
-  const all = send(url, probe.repeat(1699) + request('/-/healthy'));
+  const socket = connect(Number(new URL(url).port), '127.0.0.1');
+  socket.on('error', () => {});
+  socket.write('GET /-/healthy HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(1700));
+  let answers = 0;
+  socket.on('data', (data) => (answers += data.toString().split('HTTP/1.1 ').length - 1));
+
+  await once(socket, 'close');
+
+  expect(answers).toBeLessThan(1700);
   expect((await ask(`${url}/-/healthy`)).status).toBe(200);
-  expect((await all).match(/HTTP\/1\.1 200 /g)).toHaveLength(1700);
 });
 
 it('a pipelined request with Expect: 100-continue gets no 100 response', async () => {
