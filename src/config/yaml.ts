@@ -117,19 +117,15 @@ interface Anchor {
 
 /** Parses a text into nodes. @throws {SyntaxFault} */
 async function parse(text: string, lines: LineCounter): Promise<Document> {
-  // Finds a text that is too long before it is parsed, which takes ten times as long.
-  const lexemes: string[] = [];
-  for (const lexeme of new Lexer().lex(text)) {
-    lexemes.push(lexeme);
-    if (lexemes.length > MAX_TOKENS) {
-      throw new SyntaxFault(0, `not usable YAML: more than ${MAX_TOKENS} tokens`);
-    }
-    if (lexemes.length % TOKENS_PER_TURN === 0) await setImmediate();
-  }
   const parser = new Parser(lines.addNewLine);
   const tokens: CST.Token[] = [];
+  let count = 0;
   lines.addNewLine(0);
-  for (const [index, lexeme] of lexemes.entries()) {
+  for (const lexeme of new Lexer().lex(text)) {
+    count += 1;
+    if (count > MAX_TOKENS) {
+      throw new SyntaxFault(0, `not usable YAML: more than ${MAX_TOKENS} tokens`);
+    }
     // The parser's stack has the open collections, the document, and perhaps a scalar.
     const depth = parser.stack.length - (CST.isCollection(parser.stack.at(-1)) ? 1 : 2);
     if (depth > MAX_DEPTH) {
@@ -137,7 +133,7 @@ async function parse(text: string, lines: LineCounter): Promise<Document> {
       throw new SyntaxFault(parser.offset, message);
     }
     tokens.push(...parser.next(lexeme));
-    if (index % TOKENS_PER_TURN === 0) await setImmediate();
+    if (count % TOKENS_PER_TURN === 0) await setImmediate();
   }
   tokens.push(...parser.end());
   const [document, second] = compose(tokens, text.length);
