@@ -41,7 +41,7 @@ export interface ProjectConfig {
   readonly expect: Expectations;
 }
 
-/** A valid configuration, deeply frozen. Paths are absolute, durations are in ms. */
+/** A valid configuration. Paths are absolute, durations are in ms. */
 export interface Config {
   /** Absolute path of the configuration file. */
   readonly file: string;

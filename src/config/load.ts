@@ -9,7 +9,7 @@ import { throwFaults, type Tree } from './config-error.ts';
 import { type Env, readVariable, resolveFromUser } from './environment.ts';
 import { checkRules, isPostgres, type RuleOptions } from './rules.ts';
 import { type ConfigFile, fileSchema, OPTIONS } from './schema.ts';
-import { couldBeKey, readPemFile } from './secrets.ts';
+import { couldBeKey, MAX_CERTIFICATES_BYTES, readPemFile } from './secrets.ts';
 import { isMapping, readYamlFile } from './yaml.ts';
 
 export interface LoadOptions extends RuleOptions {
@@ -86,7 +86,7 @@ interface Context {
   readonly sources: readonly Source[];
 }
 
-/** Converts the content of a valid file to the frozen configuration. Relative paths start from the file's directory. */
+/** Converts the content of a valid file to the configuration. Relative paths start from the file's directory. */
 function toConfig(content: ConfigFile, { file, env, authorities, sources }: Context): Config {
   const { service, store, web, heartbeat } = content;
   const directory = dirname(file);
@@ -106,7 +106,7 @@ function toConfig(content: ConfigFile, { file, env, authorities, sources }: Cont
   // Shared by all projects without their own: there can be 100,000.
   const serviceKey = apiKey(service.api_key_file, service.api_key_env);
   const expectations = toExpectations(content.expect, {});
-  return deepFreeze({
+  return {
     file: resolve(file),
     sources,
     service: {
@@ -153,7 +153,7 @@ function toConfig(content: ConfigFile, { file, env, authorities, sources }: Cont
     },
     log: { level: content.log.level },
     heartbeat: heartbeatUrl(),
-  });
+  };
 }
 
 function hostOf(url: string | undefined): readonly string[] {
@@ -175,15 +175,6 @@ function toExpectations(
   };
 }
 
-function deepFreeze<T>(value: T): T {
-  if (Object.isFrozen(value)) return value;
-  Object.values(value ?? {}).forEach(deepFreeze);
-  return Object.freeze(value);
-}
-
-/** Largest file that a configuration reads: the limit of `ca_file`. */
-const MAX_SOURCE_BYTES = 16 * 1024 * 1024;
-
 export function toSource(path: string, text: string): Source {
   return { path, digest: createHash('sha256').update(text).digest('base64') };
 }
@@ -199,7 +190,7 @@ export function contentOf(sources: readonly Source[]): string {
  */
 export function readSources(paths: readonly string[]): { content: string; isReadable: boolean } {
   const now = paths.map((path) => {
-    const { text, fault } = readTextFile(path, MAX_SOURCE_BYTES);
+    const { text, fault } = readTextFile(path, MAX_CERTIFICATES_BYTES);
     return { digest: fault ?? toSource(path, text).digest, isReadable: fault === undefined };
   });
   return {

@@ -9,7 +9,8 @@ import { path as pathOption } from './options.ts';
 import { mappingAt } from './yaml.ts';
 
 const MAX_SECRET_BYTES = 16 * 1024;
-const MAX_CERTIFICATES_BYTES = 16 * 1024 * 1024;
+/** The largest file that is read. */
+export const MAX_CERTIFICATES_BYTES = 16 * 1024 * 1024;
 const MAX_KEY_BYTES = 1024 * 1024;
 
 /** Describes the unset variable that an option names. Never has its name, which could be the secret itself. */

@@ -186,16 +186,6 @@ ${projects.join('\n')}
     expect(places(faults)).toEqual(['6:9 jitter must be a duration such as 10s, not "1"']);
   });
 
-  it('is loaded as a frozen configuration', async () => {
-    const config = await loadText(directory, minimal());
-    const seen: unknown[] = [config];
-    for (const value of seen) {
-      if (typeof value === 'object' && value !== null) seen.push(...Object.values(value));
-    }
-    expect(seen).toContainEqual({ PENDING: 'auto', RUNNING: 'auto' });
-    expect(seen.filter((value) => !Object.isFrozen(value))).toEqual([]);
-  });
-
   it('resolves its paths from the directory of a symbolic link, not of its target', async () => {
     const elsewhere = join(directory, 'elsewhere');
     mkdirSync(elsewhere);
