@@ -160,7 +160,10 @@ export function assertKnownProject(
   if (known.includes(project)) return;
   const more = known.length - MAX_LISTED;
   const first = known.slice(0, MAX_LISTED).map(quoteId).join(', ');
-  const listed = `; known projects are ${first}${more > 0 ? ` and ${more} more` : ''}`;
+  const listed =
+    known.length === 0
+      ? ': the store has no projects'
+      : `; known projects are ${first}${more > 0 ? ` and ${more} more` : ''}`;
   const suggestion = didYouMean(closest(project, known)) || listed;
   throw new UsageError(`unknown project ${quoteId(project)}${suggestion}`);
 }

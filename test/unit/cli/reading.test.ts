@@ -540,6 +540,15 @@ describe('a command that reads the store', () => {
     });
   });
 
+  it('says that a store has no projects if it has none', async () => {
+    const store = await openStoreInProcess({ path: database, clock: systemClock, emit: () => {} });
+    await store.close();
+    expect(await commandLine(['failures', '--store', database, '--project', 'x'])).toMatchObject({
+      code: 2,
+      stderr: 'error: unknown project "x": the store has no projects\n',
+    });
+  });
+
   it('exits 1, creates no store and names the configuration if no store exists', async () => {
     const { code, stdout, stderr } = await run('status');
     expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
