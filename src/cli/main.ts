@@ -122,8 +122,8 @@ export async function main(
     };
 
   try {
-    assertNotDropped(argv);
     const words = argv[0] === 'help' ? argv.slice(1) : argv;
+    assertNotDropped(words);
     const program = await createProgram(run, words[0], {
       writeOut: (text) => {
         help += text;

@@ -137,6 +137,7 @@ describe('bad usage', () => {
     [['simulate', '--tick', '30d'], /'30d' is invalid.*from 1ms to 24d/],
     [['simulate', '--tick', '0s'], /'0s' is invalid.*from 1ms to 24d/],
     [['completion', 'bash'], /evalwatch has no completion any more: `evalwatch --help` lists/],
+    [['help', 'completion'], /evalwatch has no completion any more/],
     [['status', '--watch=5s'], /status has no --watch any more: run `watch evalwatch status`/],
     [['export', '--output', 'x'], /export has no --output any more: redirect stdout/],
     [['export', '--force'], /export has no --force any more: redirect stdout/],
