@@ -93,7 +93,7 @@ projects:
 - **Values**: write durations as \`500ms\`, \`10s\`, \`5m\`, \`1h\`, \`90d\` or \`1h30m\`, and sizes as \`512KiB\` or \`64MiB\`. Relative paths are resolved against the directory of the file. An empty section has its defaults.
 - **Schedules** are [cron expressions](specification.md#cron-expressions); daylight saving affects them [as specified](specification.md#schedules).
 - **Store**: a SQLite file (\`path\`), or a PostgreSQL database for several workers ([scaling.md](scaling.md)), not both.
-- **Heartbeat**: the address of a [dead man's switch](alerting.md#the-heartbeat-of-evalwatch), in the file or in one of its two other sources.
+- **Heartbeat**: the address of a [dead man's switch](alerting.md#the-heartbeat-of-evalwatch), in this file or in a file of its own.
 - **Expectations**: the alerts compare each project with its \`expect\`; the rules file of Prometheus needs no change. [Learned limits](specification.md#learned-limits) follow the durations of the project's own prompts.
 - **Reload**: send SIGHUP to the process, or \`POST /-/reload\` if \`web.enable_lifecycle\` is on. \`evalwatch run --watch-config\` reloads by itself when the file changes. \`store\`, \`web.listen\`, \`web.config_file\`, and turning TLS on or off need a restart: a reload that changes one of them is rejected and changes nothing ([rules](specification.md#reload)).
 
