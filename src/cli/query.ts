@@ -1,7 +1,7 @@
 import { stat } from 'node:fs/promises';
 import type { Config, ProjectConfig } from '../config/config.ts';
 import { ConfigError } from '../config/config-error.ts';
-import { configFile, readVariable, resolveFromUser } from '../config/environment.ts';
+import { configFile, type Env, readVariable, resolveFromUser } from '../config/environment.ts';
 import { closest, didYouMean, quoteId } from '../domain/suggest.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { RowQuery, StoreReader } from '../monitor/ports/store.ts';
@@ -29,7 +29,7 @@ const MAX_LISTED = 10;
  */
 export async function loadConfiguration(
   option: string | undefined,
-  { env }: Pick<Context, 'env'>,
+  env: Env,
   keys: 'with keys' | 'without keys',
 ): Promise<Config> {
   const requireSecrets = keys === 'with keys';
@@ -43,7 +43,7 @@ export async function loadConfiguration(
 }
 
 /** Returns the path of the configuration file and, without `--config`, why it is this one. */
-export function describeFile(option: string | undefined, { env }: Pick<Context, 'env'>): string {
+export function describeFile(option: string | undefined, env: Env): string {
   const file = configFile(option, env);
   if (option !== undefined) return file;
   return readVariable(env, 'EVALWATCH_CONFIG') === undefined
@@ -51,30 +51,29 @@ export function describeFile(option: string | undefined, { env }: Pick<Context, 
     : `${file} (EVALWATCH_CONFIG)`;
 }
 
-/** Where a store is, and which projects are configured for it. */
-interface StorePlace {
-  readonly store: StoreLocation;
-  /** None with `--store`. */
-  readonly projects: readonly ProjectConfig[];
-}
-
 /**
- * Finds the store for a command that only reads it: the file that `--store` names, or the store of the configuration.
+ * Finds the store for a command that only reads it, and the projects that are configured for it: the file that `--store` names,
+ * with no projects, or the store of the configuration.
  * @throws {ConfigError} which also says how to reach the store in spite of an invalid file
  * @throws {StoreError} if the configuration names a file that does not exist
  */
-async function locateStore(options: Options, context: Context): Promise<StorePlace> {
+async function locateStore(
+  options: Options,
+  context: Context,
+): Promise<{ store: StoreLocation; projects: readonly ProjectConfig[] }> {
   const { store, config: option } = options;
   if (store !== undefined) {
     return { store: { path: resolveFromUser(store, context.env) }, projects: [] };
   }
-  const place = await loadConfiguration(option, context, 'without keys').catch((error: unknown) => {
-    // The message about an unreadable file already says what to do.
-    if (!(error instanceof ConfigError) || error.reason === 'unreadable') throw error;
-    const file = configFile(option, context.env);
-    const instead = { file, line: 0, column: 0, message: INSTEAD };
-    throw new ConfigError(error.reason, [...error.faults, instead]);
-  });
+  const place = await loadConfiguration(option, context.env, 'without keys').catch(
+    (error: unknown) => {
+      // The message about an unreadable file already says what to do.
+      if (!(error instanceof ConfigError) || error.reason === 'unreadable') throw error;
+      const file = configFile(option, context.env);
+      const instead = { file, line: 0, column: 0, message: INSTEAD };
+      throw new ConfigError(error.reason, [...error.faults, instead]);
+    },
+  );
   if (isSqlite(place.store)) await assertExists(place.store.path, option, context);
   return place;
 }
@@ -99,7 +98,7 @@ async function assertExists(
   const isOverridden = readVariable(context.env, variable) !== undefined;
   throw new StoreError(
     'other',
-    `there is no store at ${path}: the daemon creates it at its first start. The path is from ${isOverridden ? variable : describeFile(option, context)}; ` +
+    `there is no store at ${path}: the daemon creates it at its first start. The path is from ${isOverridden ? variable : describeFile(option, context.env)}; ` +
       'if a daemon is running, it has another configuration: name that one with --config or EVALWATCH_CONFIG',
   );
 }

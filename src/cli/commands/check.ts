@@ -1,4 +1,3 @@
-import { systemClock } from '../../app/clock.ts';
 import type { Config, ProjectConfig } from '../../config/config.ts';
 import { ConfigError } from '../../config/config-error.ts';
 import { commandName } from '../../config/environment.ts';
@@ -12,7 +11,7 @@ import { quoteId } from '../../domain/suggest.ts';
 import { UNFINISHED_STATUSES, type UnfinishedStatus } from '../../domain/status.ts';
 import { visible } from '../../domain/visible.ts';
 import { ApiError, StoreError } from '../../monitor/errors.ts';
-import { parseSchedule, type Schedule } from '../../schedule/calendar.ts';
+import { parseSchedule } from '../../schedule/calendar.ts';
 import { isSqlite } from '../../store/open.ts';
 import { readUrl } from '../../store/postgres/url.ts';
 import type { Context, Define } from '../command.ts';
@@ -70,7 +69,7 @@ async function check(context: Context, options: CheckOptions): Promise<number> {
   });
   if (config === undefined) return 2;
   if (!options.json)
-    await stdout.write(`Configuration: ${visible(describeFile(file, context))}\n\n`);
+    await stdout.write(`Configuration: ${visible(describeFile(file, context.env))}\n\n`);
   const planned = planProjects(config.projects, context.clock.now());
   const connections = options.connect ? await tryConnections(config, context) : undefined;
   await stdout.write(
@@ -78,14 +77,16 @@ async function check(context: Context, options: CheckOptions): Promise<number> {
   );
   const secrets = [
     // With --connect, each project says that its key cannot be used.
-    ...(await keyFindings(config.projects)).filter(({ isError }) => !(isError && connections)),
+    ...(await keyFindings(config.projects, context)).filter(
+      ({ isError }) => !(isError && connections),
+    ),
     ...(await addressFindings(config)),
   ];
   const warnings = [
     ...addressWarnings(config.service.baseUrl),
     ...secrets.flatMap(({ message, isError }) => (isError ? [] : [message])),
     ...(connections ?? []).flatMap(pageWarnings),
-    ...limitWarnings(planned, context.clock.now()),
+    ...limitWarnings(planned),
   ];
   for (const warning of warnings) context.warn(`warning: ${warning}`);
   const faults = [
@@ -104,7 +105,7 @@ async function check(context: Context, options: CheckOptions): Promise<number> {
 
 /** Loads the configuration, and checks the web configuration file as well. */
 async function loadAll(option: string | undefined, context: Context): Promise<Config> {
-  const config = await loadConfiguration(option, context, 'without keys');
+  const config = await loadConfiguration(option, context.env, 'without keys');
   if (config.web.configFile !== undefined) await loadWebConfig(config.web.configFile);
   return config;
 }
@@ -186,11 +187,12 @@ function tablesOf(
   return tables.join('\n');
 }
 
-/** A project and the times of its next 5 runs, epoch ms. The delay by jitter is not included. */
 interface PlannedProject {
   readonly project: ProjectConfig;
-  readonly schedule: Schedule;
+  /** Times of its next 5 runs, epoch ms. The delay by jitter is not included. */
   readonly nextRuns: readonly number[];
+  /** Longest time between two runs. */
+  readonly intervalMs: number;
 }
 
 const RUN_COUNT = 5;
@@ -207,7 +209,7 @@ function planProjects(projects: readonly ProjectConfig[], now: number): readonly
       while (nextRuns.length < RUN_COUNT) {
         nextRuns.push(schedule.nextAfter(nextRuns.at(-1) ?? now));
       }
-      plan = { schedule, nextRuns };
+      plan = { nextRuns, intervalMs: schedule.maxIntervalSeconds(now) * 1000 };
       plans.set(shared, plan);
     }
     return { project, ...plan };
@@ -242,20 +244,14 @@ const MAX_NAMED = 3;
  * Warns of limits that are shorter than the longest interval of the schedule: a prompt that one poll finds waiting seems
  * stuck before the next poll. One warning for each status.
  */
-function limitWarnings(planned: readonly PlannedProject[], now: number): readonly string[] {
-  const intervals = new Map<PlannedProject['schedule'], number>();
-  const intervalOf = ({ schedule }: PlannedProject): number => {
-    const intervalMs = intervals.get(schedule) ?? schedule.maxIntervalSeconds(now) * 1000;
-    intervals.set(schedule, intervalMs);
-    return intervalMs;
-  };
+function limitWarnings(planned: readonly PlannedProject[]): readonly string[] {
   return UNFINISHED_STATUSES.flatMap((status) => {
-    const tooShort = planned.flatMap((each) => {
-      const configured = each.project.expect.limits[status];
+    const tooShort = planned.flatMap(({ project, intervalMs }) => {
+      const configured = project.expect.limits[status];
       const limitMs = configured === 'auto' ? DEFAULT_LIMIT_MS[status] : configured;
-      if (limitMs === 'off' || limitMs >= intervalOf(each)) return [];
-      const interval = formatDuration(intervalOf(each));
-      return [`${quoteId(each.project.id)} (${formatDuration(limitMs)}, polled every ${interval})`];
+      if (limitMs === 'off' || limitMs >= intervalMs) return [];
+      const interval = formatDuration(intervalMs);
+      return [`${quoteId(project.id)} (${formatDuration(limitMs)}, polled every ${interval})`];
     });
     if (tooShort.length === 0) return [];
     const more = tooShort.length - MAX_NAMED;
@@ -275,7 +271,10 @@ interface Finding {
 }
 
 /** Finds the API keys that are missing, unusable, short or probably not only the key. */
-async function keyFindings(projects: readonly ProjectConfig[]): Promise<readonly Finding[]> {
+async function keyFindings(
+  projects: readonly ProjectConfig[],
+  { clock }: Context,
+): Promise<readonly Finding[]> {
   const found: Finding[] = [];
   const bySource = Map.groupBy(projects, ({ key }) => JSON.stringify(key));
   for (const [project, ...others] of bySource.values()) {
@@ -285,7 +284,7 @@ async function keyFindings(projects: readonly ProjectConfig[]): Promise<readonly
     const findings = await findingsOf(key, async () =>
       'env' in key && key.value === undefined
         ? describeUnset('api_key_env')
-        : doubtAbout(await readKey(key, systemClock)),
+        : doubtAbout(await readKey(key, clock)),
     );
     for (const { message, isError } of findings) {
       found.push({ message: `project ${quoteId(id)}${more}: ${message}`, isError });

@@ -1,4 +1,3 @@
-import { systemClock } from '../../app/clock.ts';
 import { version } from '../../app/version.ts';
 import type { Config, ProjectConfig } from '../../config/config.ts';
 import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
@@ -69,7 +68,7 @@ export async function tryConnections(
         if (event.type === 'api.request_finished') requests.push(event);
         if (event.type === 'listing.paged') paged.push(event.kind);
       },
-      records: createRecordBudget(Infinity, systemClock),
+      records: createRecordBudget(Infinity, clock),
       version,
       rateLimit,
     });

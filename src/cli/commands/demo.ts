@@ -84,7 +84,7 @@ async function startDaemonOnFreePort(
     import('../../app/daemon.ts'),
   ]);
   // Environment variables of a real installation must not affect the demo.
-  const config = await loadConfiguration(file, { env: {} }, 'with keys');
+  const config = await loadConfiguration(file, {}, 'with keys');
   const startOn = (port: number) =>
     startDaemon({
       config: { ...config, web: { ...config.web, port } },

@@ -1,4 +1,3 @@
-import { systemClock } from '../../app/clock.ts';
 import { resolveFromUser } from '../../config/environment.ts';
 import { isSqlite } from '../../store/open.ts';
 import { type Context, type Define, UsageError } from '../command.ts';
@@ -27,8 +26,8 @@ export const defineMigrateStore: Define = (command, run) => {
 };
 
 async function migrateStore(context: Context, options: MigrateOptions): Promise<number> {
-  const { stdout, progress, warn } = context;
-  const { file, store } = await loadConfiguration(options.config, context, 'without keys');
+  const { stdout, progress, warn, clock } = context;
+  const { file, store } = await loadConfiguration(options.config, context.env, 'without keys');
   if (isSqlite(store)) {
     const instead = 'set store.postgres_url_file or store.postgres_url_env';
     throw new UsageError(`${file} does not name a PostgreSQL store: ${instead}`);
@@ -41,12 +40,11 @@ async function migrateStore(context: Context, options: MigrateOptions): Promise<
   const url = await readPostgresUrl(store.postgresUrl);
   const source = await openContents(resolveFromUser(options.from, context.env));
   try {
-    const onProgress = (rows: number) => progress(`${rows} rows written`);
     const { before: isRepeated, rows } = await importStore({
       url,
       source,
-      clock: systemClock,
-      onProgress,
+      clock,
+      onProgress: (written) => progress(`${written} rows written`),
     });
     progress('');
     if (isRepeated)

@@ -30,7 +30,7 @@ export const definePoll: Define = (command, run) => {
 async function poll(context: Context, options: Options): Promise<number> {
   const { clock, progress, stdout } = context;
   const { project: only, json } = options;
-  const config = await loadConfiguration(options.config, context, 'with keys');
+  const config = await loadConfiguration(options.config, context.env, 'with keys');
   if (!isSqlite(config.store)) {
     const how = describePollRequest(config, only);
     throw new UsageError(

@@ -47,7 +47,7 @@ async function startLogging(
   context: Context,
   signal: AbortSignal,
 ): Promise<Daemon> {
-  const loadConfig = () => loadConfiguration(options.config, context, 'with keys');
+  const loadConfig = () => loadConfiguration(options.config, context.env, 'with keys');
   const config = await loadConfig();
   signal.throwIfAborted();
   const [{ createLogger, fileDescriptor }, { startDaemon }, { createSystemd }] = await Promise.all([
