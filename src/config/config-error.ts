@@ -12,16 +12,14 @@ export interface ConfigFault {
   readonly message: string;
 }
 
-/** `unreadable`: the file cannot be read; `syntax`: not YAML, so nothing else was checked; `invalid`: every other error. */
-export type ConfigErrorReason = 'unreadable' | 'syntax' | 'invalid';
-
 /** An invalid configuration (docs/specification.md#configuration-file). The message has one line for each fault, by position. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
-  readonly reason: ConfigErrorReason;
+  /** `unreadable`: the file cannot be read; `invalid`: every other error. */
+  readonly reason: 'unreadable' | 'invalid';
   readonly faults: readonly ConfigFault[];
 
-  constructor(reason: ConfigErrorReason, faults: readonly ConfigFault[]) {
+  constructor(reason: ConfigError['reason'], faults: readonly ConfigFault[]) {
     super(faults.map(formatFault).join('\n'));
     this.reason = reason;
     this.faults = faults;

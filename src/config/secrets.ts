@@ -26,10 +26,10 @@ export function describeUnset(option: string): string {
 export async function readPostgresUrl(source: SecretSource): Promise<string> {
   const option = 'file' in source ? 'store.postgres_url_file' : 'store.postgres_url_env';
   return readSecret(source, option, (url) => {
-    if (/[\r\n]/.test(url)) return 'must be one line';
+    if (/[\r\n]/.test(url)) return 'the address must be one line';
     return /^postgres(ql)?:\/\//.test(url)
       ? undefined
-      : 'must start with postgres:// or postgresql://';
+      : 'the address must start with postgres:// or postgresql://';
   });
 }
 
@@ -39,29 +39,32 @@ export async function readPostgresUrl(source: SecretSource): Promise<string> {
  */
 export async function readHeartbeatUrl(source: HeartbeatUrl): Promise<string> {
   if ('url' in source) return source.url;
-  return readSecret(source, 'heartbeat.url_file', (url) => parseHeartbeatUrl(url).fault);
+  return readSecret(source, 'heartbeat.url_file', (url) => {
+    const { fault } = parseHeartbeatUrl(url);
+    return fault && `the address ${fault}`;
+  });
 }
 
 /**
  * Reads an address that is a secret.
  * @param option the option that names its source
- * @param findFault returns what is wrong with an address, as "must …", without any part of it
+ * @param findFault returns what is wrong with an address, without any part of it
  */
 function readSecret(
   source: SecretSource,
   option: string,
   findFault: (address: string) => string | undefined,
 ): string {
-  const { text, fault } =
-    'file' in source
-      ? readTextFile(source.file, MAX_SECRET_BYTES)
-      : { text: source.value, fault: undefined };
-  const secret = text?.trim() ?? '';
-  const found = secret === '' ? undefined : findFault(secret);
-  if (fault === undefined && secret !== '' && found === undefined) return secret;
-  const missing = 'file' in source ? 'the file is empty' : describeUnset('this option');
-  const what = fault ?? (found === undefined ? missing : `the address ${found}`);
-  const message = 'file' in source ? `${source.file}: ${what}` : what;
+  const isFile = 'file' in source;
+  const { text = '', fault = undefined } = isFile
+    ? readTextFile(source.file, MAX_SECRET_BYTES)
+    : { text: source.value };
+  const secret = text.trim();
+  const missing = isFile ? 'the file is empty' : describeUnset('this option');
+  const found = secret === '' ? missing : findFault(secret);
+  const what = fault ?? found;
+  if (what === undefined) return secret;
+  const message = isFile ? `${source.file}: ${what}` : what;
   throw new ConfigError('invalid', [{ file: option, line: 0, column: 0, message }]);
 }
 

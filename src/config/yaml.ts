@@ -49,7 +49,7 @@ export function mappingAt(tree: Tree, key: string): Tree {
  * Reads a file with one YAML 1.2 document (core schema, no merge keys) that is a mapping. Messages contain nothing of the text
  * except keys.
  * @param advice end of the message when there is no file
- * @throws {ConfigError} `unreadable` or `syntax`, with the first error only; `invalid` if it is no mapping
+ * @throws {ConfigError} with the first error only, if it cannot be read, is not YAML or is no mapping
  */
 export async function readYamlFile(
   file: string,
@@ -74,9 +74,7 @@ export async function readYamlFile(
     const { value, keyFaults } = readValues(document, (offset) => at(offset).line);
     const locate = (path: Path) => find(document, path);
     if (value !== null && !isMapping(value)) {
-      const offset = locate([]).value;
-      const message = 'the file must be a mapping (key: value)';
-      throw new ConfigError('invalid', [toFault({ offset, message })]);
+      throw new FatalFault(locate([]).value, 'the file must be a mapping (key: value)');
     }
     return {
       file,
@@ -87,7 +85,7 @@ export async function readYamlFile(
       locateKey: (path) => at(locate(path).key),
     };
   } catch (error) {
-    if (error instanceof SyntaxFault) throw new ConfigError('syntax', [toFault(error)]);
+    if (error instanceof FatalFault) throw new ConfigError('invalid', [toFault(error)]);
     throw error;
   }
 }
@@ -99,7 +97,7 @@ interface OffsetFault {
 }
 
 /** An error that prevents reading the rest. */
-class SyntaxFault extends Error {
+class FatalFault extends Error {
   readonly offset: number;
 
   constructor(offset: number, message: string) {
@@ -115,7 +113,7 @@ interface Anchor {
   count?: number;
 }
 
-/** Parses a text into nodes. @throws {SyntaxFault} */
+/** Parses a text into nodes. @throws {FatalFault} */
 async function parse(text: string, lines: LineCounter): Promise<Document> {
   const parser = new Parser(lines.addNewLine);
   const tokens: CST.Token[] = [];
@@ -124,13 +122,13 @@ async function parse(text: string, lines: LineCounter): Promise<Document> {
   for (const lexeme of new Lexer().lex(text)) {
     count += 1;
     if (count > MAX_TOKENS) {
-      throw new SyntaxFault(0, `not usable YAML: more than ${MAX_TOKENS} tokens`);
+      throw new FatalFault(0, `not usable YAML: more than ${MAX_TOKENS} tokens`);
     }
     // The parser's stack has the open collections, the document, and perhaps a scalar.
     const depth = parser.stack.length - (CST.isCollection(parser.stack.at(-1)) ? 1 : 2);
     if (depth > MAX_DEPTH) {
       const message = `not usable YAML: more than ${MAX_DEPTH} levels of nesting`;
-      throw new SyntaxFault(parser.offset, message);
+      throw new FatalFault(parser.offset, message);
     }
     tokens.push(...parser.next(lexeme));
     if (count % TOKENS_PER_TURN === 0) await setImmediate();
@@ -139,10 +137,10 @@ async function parse(text: string, lines: LineCounter): Promise<Document> {
   const [document, second] = compose(tokens, text.length);
   if (document === undefined) throw new Error('the YAML composer returned no document');
   const [error] = document.errors.toSorted((one, other) => one.pos[0] - other.pos[0]);
-  if (error !== undefined) throw new SyntaxFault(error.pos[0], describe(error, text));
+  if (error !== undefined) throw new FatalFault(error.pos[0], describe(error, text));
   if (second === undefined) return document;
   const message = 'a second document starts here, but the file must have only one';
-  throw new SyntaxFault(second.range[0], message);
+  throw new FatalFault(second.range[0], message);
 }
 
 /** Returns the first two documents. Runs without stack traces: a text may have a million errors, and their stacks are not used. */
@@ -203,7 +201,7 @@ function findTags({ warnings }: Document): readonly OffsetFault[] {
 /**
  * Reads the values of a document. An alias is the same value as its anchor, so that aliases need no memory. The library's `toJS`
  * knows neither the positions of duplicate keys nor those of aliases that are too many.
- * @throws {SyntaxFault}
+ * @throws {FatalFault}
  */
 function readValues(document: Document, lineOf: (offset: number) => number) {
   const anchors = new Map<string, Anchor>();
@@ -214,11 +212,11 @@ function readValues(document: Document, lineOf: (offset: number) => number) {
     if (isAlias(node)) {
       const anchor = anchors.get(node.source);
       if (anchor === undefined) {
-        throw new SyntaxFault(startOf(node), `not valid YAML: ${QUOTE_STARS}`);
+        throw new FatalFault(startOf(node), `not valid YAML: ${QUOTE_STARS}`);
       }
       if (anchor.count === undefined) {
         const message = 'not usable YAML: this alias (*) refers to a value that contains it';
-        throw new SyntaxFault(startOf(node), message);
+        throw new FatalFault(startOf(node), message);
       }
       add(node, anchor.count);
       return anchor.value;
@@ -265,7 +263,7 @@ function readValues(document: Document, lineOf: (offset: number) => number) {
     count += more;
     if (count <= MAX_VALUES) return;
     const message = `not usable YAML: more than ${MAX_VALUES} values once aliases are expanded`;
-    throw new SyntaxFault(startOf(node), message);
+    throw new FatalFault(startOf(node), message);
   }
 
   return { value: valueOf(document.contents), keyFaults };

@@ -322,17 +322,6 @@ describe('base_url', () => {
     const config = await loadText(directory, service(url, more));
     expect(config.service.baseUrl).toBe(url);
   });
-
-  it.each([
-    ['http://evaluation.example.com', ''],
-    ['http://evaluation.example.com', 'allow_http: false'],
-    ['http://localhost', 'proxy_url: http://proxy.example.com'],
-  ])('rejects the plain HTTP address %s with the options %j', async (url, more) => {
-    const { faults } = await errorOf(loadText(directory, service(url, more)));
-    expect(places(faults)).toEqual([
-      expect.stringMatching(/^2:13 service.base_url must start with https:\/\/, unless allow_http/),
-    ]);
-  });
 });
 
 describe('a key source', () => {
@@ -556,31 +545,20 @@ describe('the complexity limit of a file', () => {
     ['brackets', flow],
     ['indentation', block],
   ])('allows 100 levels of nesting and rejects 101: %s', async (_, nested) => {
+    const message = 'not usable YAML: more than 100 levels of nesting';
     const deepest = await errorOf(loadText(directory, nested(100)));
-    expect(deepest.reason).toBe('invalid');
+    expect(deepest.message).not.toContain(message);
     const { faults } = await errorOf(loadText(directory, nested(101)));
-    expect(faults.map(({ message }) => message)).toEqual([
-      'not usable YAML: more than 100 levels of nesting',
-    ]);
+    expect(faults).toMatchObject([{ message }]);
   });
 
   it('is rejected if it has more tokens than the limit', async () => {
-    const { reason, faults } = await errorOf(loadText(directory, '\n'.repeat(1_200_001)));
-    expect([reason, places(faults)]).toEqual([
-      'syntax',
-      ['1:1 not usable YAML: more than 1200000 tokens'],
-    ]);
+    const { faults } = await errorOf(loadText(directory, '\n'.repeat(1_200_001)));
+    expect(places(faults)).toEqual(['1:1 not usable YAML: more than 1200000 tokens']);
   });
 });
 
 describe('a configuration error', () => {
-  it.each([
-    ['syntax', 'a: [\n'],
-    ['invalid', 'a: 1\n'],
-  ])('has the reason %s', async (reason, text) => {
-    expect((await errorOf(loadText(directory, text))).reason).toBe(reason);
-  });
-
   it('is reported once at the anchor, not at its aliases', async () => {
     const { faults } = await errorOf(
       loadText(
