@@ -56,10 +56,10 @@ function readSecret(
   findFault: (address: string) => string | undefined,
 ): string {
   const isFile = 'file' in source;
-  const { text = '', fault = undefined } = isFile
+  const { text, fault } = isFile
     ? readTextFile(source.file, MAX_SECRET_BYTES)
-    : { text: source.value };
-  const secret = text.trim();
+    : { text: source.value, fault: undefined };
+  const secret = text?.trim() ?? '';
   const missing = isFile ? 'the file is empty' : describeUnset('this option');
   const found = secret === '' ? missing : findFault(secret);
   const what = fault ?? found;
