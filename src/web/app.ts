@@ -87,7 +87,7 @@ export function createApp(
 
   app.get(PATHS.metrics, createScrapes(content.renderMetrics, content.metricsContentType));
   app.route('/', createPage(content.page));
-  app.route(PATHS.api, createApi(content.api));
+  app.route(PATHS.api, createApi(content.api, content.onBug));
 
   app.post(PATHS.reload, async (context) => {
     requireLifecycle(content, 'reload over HTTP is off');

@@ -18,6 +18,7 @@ import type {
 } from '../../monitor/ports/store.ts';
 import type { WatchedProject } from '../../monitor/ports/watched-project.ts';
 import { failureFields, projectFields, promptFields, transitionFields } from '../../rows/fields.ts';
+import type { OnBug } from '../errors.ts';
 import type { EventFeed } from '../events/feed.ts';
 import { readId } from '../events/page.ts';
 import type { ConnectionEnv } from '../limits.ts';
@@ -59,7 +60,7 @@ export interface ApiContent {
  * `/api/v1` (docs/specification.md#api): `{"data": [rows], "next_cursor": null or text}` with ETags, and the event stream.
  * {@link operations} has the parameters of each path.
  */
-export function createApi(content: ApiContent): Hono<ConnectionEnv> {
+export function createApi(content: ApiContent, onBug: OnBug): Hono<ConnectionEnv> {
   const { store, feed, clock } = content;
   const api = new Hono<ConnectionEnv>();
   let document: Body | undefined;
@@ -89,7 +90,11 @@ export function createApi(content: ApiContent): Hono<ConnectionEnv> {
     }
     if (context.req.method === 'HEAD') return context.body(null, 200, STREAM_HEADERS);
     for (const [name, value] of Object.entries(STREAM_HEADERS)) context.header(name, value);
-    return stream(context, (client) => feed.send(client, clock, { start, project, type }));
+    return stream(
+      context,
+      (client) => feed.send(client, clock, { start, project, type }),
+      async (error) => onBug(error),
+    );
   });
 
   api.use(etag());

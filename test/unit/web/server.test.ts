@@ -571,3 +571,20 @@ it('an exception in a page is answered 500, passed to onBug, and does not stop t
   expect((await fetch(`${url}/metrics`)).status).toBe(200);
   expect(bugs).toEqual([bug]);
 });
+
+it('an exception in a running event stream ends the stream and is passed to onBug', async () => {
+  const bugs: unknown[] = [];
+  const bug = new TypeError('not a row');
+  const end = { transition: 0, settlement: 0 };
+  const events: StoreReader['events'] = async (_, limit) => {
+    if (limit > 0) throw bug;
+    return { transitions: [], settled: [], end };
+  };
+  const url = await start({
+    onBug: (error) => bugs.push(error),
+    api: { ...api, feed: new EventFeed({ events }) },
+  });
+  const stream = await fetch(`${url}/api/v1/events`);
+  expect(await stream.text()).toBe('retry: 2000\nid: t0.f0\n\n');
+  expect(bugs).toEqual([bug]);
+});

@@ -14,11 +14,10 @@ import { temporaryDirectory } from '../../../support/temporary.ts';
 
 /** Creates the API with the answers to errors that it has in the web server. */
 export function createApi(content: ApiContent): ReturnType<typeof createRoutes> {
-  return createRoutes(content).onError((error) =>
-    answerError(error, (bug) => {
-      throw bug;
-    }),
-  );
+  const onBug = (bug: unknown) => {
+    throw bug;
+  };
+  return createRoutes(content, onBug).onError((error) => answerError(error, onBug));
 }
 
 /** Starts an API over a real store and a real poller, whose service a test scripts. */
