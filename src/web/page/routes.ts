@@ -24,6 +24,8 @@ const ASSET_HEADERS = { ...SECURITY, 'cache-control': 'public, max-age=31536000,
 const MAX_LENGTH = 200;
 /** Time for which all clients get the same page, ms. */
 const MAX_AGE_MS = 1000;
+/** Maximum number of pages that are kept: a client can ask for as many texts to find as it likes. */
+const MAX_KEPT = 64;
 
 interface MadePage {
   readonly status: 200 | 404;
@@ -121,6 +123,8 @@ class Kept<Value> {
     if (known !== undefined) return await known.value;
     const entry = { value: make(), until: Infinity };
     this.#entries.set(key, entry);
+    const [oldest] = this.#entries.keys();
+    if (this.#entries.size > MAX_KEPT && oldest !== undefined) this.#entries.delete(oldest);
     try {
       return await entry.value;
     } catch (error) {

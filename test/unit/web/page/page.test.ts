@@ -689,6 +689,22 @@ describe('a page that is asked for again', () => {
     expect(made).toHaveBeenCalledTimes(3);
   });
 
+  it('is made again after 64 others', async () => {
+    await using counting = await setUpCounting();
+    const { made, page } = counting;
+    const ask = async (count: number) => {
+      for (let n = 0; n < count; n += 1) await page.request(`/projects/alpha?status=${n}`);
+    };
+
+    await ask(64);
+    await ask(1);
+    expect(made).toHaveBeenCalledTimes(64);
+    await ask(65);
+    expect(made).toHaveBeenCalledTimes(65);
+    await ask(1);
+    expect(made).toHaveBeenCalledTimes(66);
+  });
+
   it('is made again after a poll on request, also if it was begun before', async () => {
     await using counting = await setUpCounting();
     const { world, made, page } = counting;
