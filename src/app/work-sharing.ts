@@ -64,7 +64,7 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
   const { store, coordinator, name, leaseMs } = shared;
   const running = new Map<string, Promise<unknown>>();
   const listeners: ((change: OwnershipChange) => void)[] = [];
-  let lastHealth = new Map<string, PollHealth>();
+  const lastHealth = new Map<string, PollHealth>();
   let configDigest = '';
   let configured: ReadonlySet<string> = new Set();
 
@@ -109,9 +109,10 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
     worker,
     store: {
       ...store,
-      snapshot: async () => {
-        const snapshot = await store.snapshot();
-        lastHealth = new Map(snapshot.projects.map(({ project, health }) => [project, health]));
+      snapshot: async (only) => {
+        const snapshot = await store.snapshot(only);
+        if (only === undefined) lastHealth.clear();
+        for (const { project, health } of snapshot.projects) lastHealth.set(project, health);
         return snapshot;
       },
       pendingFailures: async (query) => {

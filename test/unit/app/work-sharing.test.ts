@@ -3,6 +3,7 @@ import { expect, it, vi } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
 import type { Coordinator } from '../../../src/coordination/ports.ts';
 import type { OwnershipChange } from '../../../src/coordination/share.ts';
+import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import type { SharedStore } from '../../../src/store/open.ts';
 import type { FailingProject } from '../../../src/store/postgres/postgres-store.ts';
@@ -26,6 +27,7 @@ async function startSharing() {
   const failing: FailingProject[] = [];
   const pendingFailures = vi.fn<Store['pendingFailures']>(() => Promise.resolve([]));
   const join = vi.fn<Coordinator['join']>(rows.coordinator.join);
+  const snapshot = vi.fn<Store['snapshot']>();
   const shared = {
     name: 'w',
     leaseMs: LEASE,
@@ -37,6 +39,7 @@ async function startSharing() {
       flush: () => Promise.resolve(),
       failingProjects: () => Promise.resolve(failing),
       pendingFailures,
+      snapshot,
     },
   } as unknown as SharedStore;
   const sharing = createWorkSharing({
@@ -53,7 +56,7 @@ async function startSharing() {
   sharing.configure(CONFIG);
   await sharing.worker.start();
   await turn();
-  return { sharing, onChange, join, failing, pendingFailures };
+  return { sharing, onChange, join, failing, pendingFailures, snapshot };
 }
 
 it('a commit refused for its epoch drops the project at once, one refused for its version does not', async () => {
@@ -112,6 +115,29 @@ it('a refused commit from an earlier ownership does not drop the project', async
 it('a worker joins with the digest of its configuration', async () => {
   const { sharing, join } = await startSharing();
   expect(join.mock.calls[0]?.[0].configDigest).toMatch(/^[0-9a-f]{16}$/);
+  await sharing.worker.stop();
+});
+
+it('a snapshot of one project reads only this one, and keeps the health of others', async () => {
+  const { sharing, snapshot } = await startSharing();
+  const read = async (ids: readonly string[], consecutiveFailures: number, project?: string) => {
+    const health = { ...NEVER_POLLED, consecutiveFailures };
+    const projects = ids.map((id) => ({
+      project: id,
+      configuredAt: 0,
+      health,
+      listings: new Map(),
+    }));
+    snapshot.mockResolvedValueOnce({ projects, backlog: { count: 0, oldestAt: undefined } });
+    await sharing.store.snapshot(project);
+    expect(snapshot).toHaveBeenLastCalledWith(project);
+  };
+  const failuresOf = (id: string) => sharing.health(id)?.consecutiveFailures;
+  await read(['a', 'b'], 1);
+  await read(['a'], 2, 'a');
+  expect(['a', 'b'].map(failuresOf)).toEqual([2, 1]);
+  await read(['a'], 3);
+  expect(['a', 'b'].map(failuresOf)).toEqual([3, undefined]);
   await sharing.worker.stop();
 });
 
