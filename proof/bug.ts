@@ -22,16 +22,21 @@ export async function copyWithBug({
   await cp(join(CHECKOUT, 'package.json'), join(directory.path, 'package.json'));
   await cp(join(CHECKOUT, 'config'), join(directory.path, 'config'), { recursive: true });
   await symlink(join(CHECKOUT, 'node_modules'), join(directory.path, 'node_modules'));
-  let text = await readFile(join(source, file), 'utf8');
-  for (const [before, after] of replace) {
-    if (text.split(before).length !== 2) throw new Error(`${file} has not one "${before}"`);
-    text = text.replace(before, () => after);
-  }
   const path = join(source, file);
-  await writeFile(path, text);
+  await writeFile(path, await textWithBug(path, replace));
   // What cannot even be loaded would be noticed by anything.
   if (path.endsWith('.ts')) await import(path);
   return { source, [Symbol.asyncDispose]: () => directory[Symbol.asyncDispose]() };
+}
+
+/** Returns the text of a file with the mistake. @throws {Error} if a replaced text is not there exactly once */
+export async function textWithBug(path: string, replace: Bug['replace']): Promise<string> {
+  let text = await readFile(path, 'utf8');
+  for (const [before, after] of replace) {
+    if (text.split(before).length !== 2) throw new Error(`${path} has not one "${before}"`);
+    text = text.replace(before, () => after);
+  }
+  return text;
 }
 
 /** Runs before a mistake counts as not noticed: on a busy machine, too little may happen in one run. */

@@ -38,7 +38,7 @@ async function search(part: Part, mistake: Bug, firstSeed: number): Promise<stri
 }
 
 /** One mistake for each rule of the oracle. A rule that another one always precedes is named together with it. */
-const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
+export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
   daemon: [
     {
       what: 'a listing whose commit failed counts as known',
@@ -119,8 +119,8 @@ const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       replace: [
         ['      health = await loadHealth(added);\n', ''],
         [
-          'configureProjects(await withKeptProjects(ids), clock.now());',
-          'configureProjects(await withKeptProjects(ids), clock.now());\nhealth = await loadHealth(added);',
+          'configureProjects(ids, clock.now());',
+          'configureProjects(ids, clock.now());\nhealth = await loadHealth(added);',
         ],
       ],
       notice: /a reload failed, and/,

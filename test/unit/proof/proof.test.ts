@@ -1,7 +1,9 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
+import { textWithBug } from '../../../proof/bug.ts';
 import { ROWS, rowsThatJudge } from '../../../proof/rows.ts';
+import { MISTAKES } from '../../../proof/simulation/mistakes.ts';
 import { execute } from '../../support/command-line.ts';
 
 const ROOT = join(import.meta.dirname, '../../..');
@@ -39,10 +41,14 @@ describe('the rows that judge a file', () => {
     expect(namesFor('README.md')).toEqual([]);
   });
 
-  it.each(ROWS)('of $name exist', ({ judges, bug = [] }) => {
-    const planted = [bug].flat().map(({ file }) => join('src', file));
-    for (const path of [...judges, ...planted]) {
-      expect([path, existsSync(join(ROOT, path))]).toEqual([path, true]);
-    }
+  it.each(ROWS)('of $name exist', ({ judges }) => {
+    for (const path of judges) expect([path, existsSync(join(ROOT, path))]).toEqual([path, true]);
   });
 });
+
+it.each([...ROWS.flatMap(({ bug = [] }) => bug), ...Object.values(MISTAKES).flat()])(
+  'the source has the text that this mistake changes: $what',
+  async ({ file, replace }) => {
+    expect(await textWithBug(join(ROOT, 'src', file), replace)).toBeTypeOf('string');
+  },
+);
