@@ -464,7 +464,11 @@ describe('without a login', () => {
     let allowed: readonly string[] = [];
     const { url } = await startWeb({}, { allowedHosts: () => allowed });
     for (const host of hosts) {
-      expect([host, await statusFor(url, host)]).toEqual([host, 421]);
+      const refused = await ask(url, { headers: { host } });
+      expect([host, refused.status]).toEqual([host, 421]);
+      expect(refused.text).toContain(
+        `${host} is not a known name of this server: add it to web.allowed_hosts`,
+      );
       expect(await statusFor(`${url}/-/ready`, host, CHROMIUM)).toBe(200);
       allowed = [host];
       expect(await statusFor(url, `${host.toUpperCase()}.:1`, CHROMIUM)).toBe(200);
@@ -507,14 +511,20 @@ describe('without a login', () => {
 
 describe('a change', () => {
   const HOST = 'evalwatch.internal:10570';
-  /** Posts a reload with these headers. Returns the status. */
+  /** Posts a reload and a poll with these headers. Returns the status, the same of both. */
   async function post(headers: object, host = HOST) {
+    const reload = vi.fn<WebContent['reload']>(async () => ({ ok: true, reasons: [] }));
+    const pollNow = vi.fn<WebContent['pollNow']>(async () => ({ polled: [], pending: 0 }));
     const { url } = await startWeb(
-      { isLifecycleEnabled: () => true },
+      { isLifecycleEnabled: () => true, reload, pollNow },
       { host: '0.0.0.0', allowedHosts: () => ['outside.example', 'a.example'] },
     );
     const options = { method: 'POST', headers: { host, ...headers } };
-    return (await ask(`${url}/-/reload`, options)).status;
+    const { status } = await ask(`${url}/-/reload`, options);
+    expect((await ask(`${url}/-/poll`, options)).status).toBe(status);
+    const times = status === 200 ? 1 : 0;
+    expect([reload, pollNow].map(({ mock }) => mock.calls.length)).toEqual([times, times]);
+    return status;
   }
 
   it.each([

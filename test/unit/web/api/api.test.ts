@@ -143,7 +143,13 @@ describe('/prompts', () => {
     expect(limits).toContainEqual(['queued', 3600, 'default', null]);
     expect(limits).toContainEqual(['a', null, null, null]);
     expect((await get('/prompts?project=q')).body.data).toMatchObject([
-      { limit_seconds: null, limit_source: null, typical_seconds: null },
+      {
+        project: 'q',
+        prompt_id: 'running',
+        limit_seconds: null,
+        limit_source: null,
+        typical_seconds: null,
+      },
     ]);
   });
 });
@@ -175,15 +181,6 @@ describe('rows', () => {
       const { data } = JSON.parse(text) as Page;
       expect(data.map((row) => row['prompt_id'])).toContain(id);
     }
-  });
-
-  it('of a removed project are returned if the request names the project', async () => {
-    const { get } = await setUp();
-
-    const { status, body } = await get('/prompts?project=q');
-
-    expect(status).toBe(200);
-    expect(body.data).toMatchObject([{ project: 'q', prompt_id: 'running' }]);
   });
 
   it.each(['/prompts', '/transitions', '/failures'])(
