@@ -1,7 +1,7 @@
 import { causeOf } from '../domain/cause.ts';
 import type { StateExpectation } from '../domain/expectation.ts';
 import type { PromptStatus } from '../domain/status.ts';
-import type { FailedRequest, PollFailureReason } from '../monitor/errors.ts';
+import type { FailedRequest } from '../monitor/errors.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import { expectationIn, type StateExpectations } from '../monitor/ports/expectations.ts';
 import type {
@@ -173,46 +173,22 @@ export function otherCausesFields(count: number): CauseFields {
   };
 }
 
-/** Result of one poll; the command `poll` adds reasons of its own. */
-export interface PollResult<Reason extends string = PollFailureReason> {
-  readonly project: string;
-  /** Why it failed; undefined if it succeeded. */
-  readonly reason: Reason | undefined;
-  readonly prompts: number | undefined;
-  readonly transitions: number;
-  /** Undefined if the poll did not finish. */
-  readonly durationMs: number | undefined;
-}
-
-/** Row of the command `poll`. */
-type PollResultFields<Reason extends string> = Omit<
-  PollFields,
-  'time' | 'changed' | 'reason' | 'duration_ms'
-> & { readonly reason: Reason | null; readonly duration_ms: number | null };
-
-export function pollResult(poll: FinishedPoll): PollResult & { readonly durationMs: number } {
-  const { project, failure, prompts, transitions, durationMs } = poll;
-  return { project, reason: failure?.reason, prompts, transitions, durationMs };
-}
-
-export function pollResultFields<Reason extends string>(
-  poll: PollResult<Reason>,
-): PollResultFields<Reason> {
+/** Row of the command `poll`, and of a poll on request. */
+export function pollResultFields(poll: FinishedPoll): Omit<PollFields, 'time' | 'changed'> {
   return {
     project: poll.project,
-    ok: poll.reason === undefined,
-    reason: poll.reason ?? null,
+    ok: poll.failure === undefined,
+    reason: poll.failure?.reason ?? null,
     prompts: poll.prompts ?? null,
     transitions: poll.transitions,
-    duration_ms: poll.durationMs === undefined ? null : Math.round(poll.durationMs),
+    duration_ms: Math.round(poll.durationMs),
   };
 }
 
 /** Row of the event stream. */
 export function pollFields(poll: FinishedPoll): PollFields {
   return {
-    ...pollResultFields(pollResult(poll)),
-    duration_ms: Math.round(poll.durationMs),
+    ...pollResultFields(poll),
     time: isoTime(poll.health.lastPollAt ?? 0),
     changed: poll.changed,
   };

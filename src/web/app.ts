@@ -3,7 +3,7 @@ import { HTTPException } from 'hono/http-exception';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import { z } from 'zod';
 import type { FinishedPoll } from '../monitor/events.ts';
-import { pollResult, pollResultFields } from '../rows/fields.ts';
+import { pollResultFields } from '../rows/fields.ts';
 import { createApi, type ApiContent } from './api/api.ts';
 import { project, readParameters } from './api/operations.ts';
 import { answerError, type OnBug } from './errors.ts';
@@ -127,6 +127,6 @@ async function answerPollNow(context: Context, pollNow: PollNow): Promise<Respon
     const headers = result.refusal === 'busy' ? { 'retry-after': '1' } : undefined;
     return context.json({ error: result.error }, STATUS_OF_REFUSAL[result.refusal], headers);
   }
-  const polled = result.polled.map((poll) => pollResultFields(pollResult(poll)));
+  const polled = result.polled.map(pollResultFields);
   return context.json({ polled, pending: result.pending }, result.pending === 0 ? 200 : 202);
 }

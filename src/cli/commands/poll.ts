@@ -2,7 +2,8 @@ import type { Engine } from '../../app/engine.ts';
 import type { Config } from '../../config/config.ts';
 import { quoteId } from '../../domain/suggest.ts';
 import { StoreError } from '../../monitor/errors.ts';
-import { pollResult, pollResultFields, type PollResult } from '../../rows/fields.ts';
+import type { FinishedPoll } from '../../monitor/events.ts';
+import { pollResultFields } from '../../rows/fields.ts';
 import { isSqlite } from '../../store/open.ts';
 import { type Context, type Define, UsageError } from '../command.ts';
 import { configOption, jsonOption, type Options } from '../options.ts';
@@ -81,17 +82,17 @@ async function poll(context: Context, options: Options): Promise<number> {
           : createTable(COLUMNS, stdout)(results),
       );
     }
-    return results.some(({ reason }) => reason !== undefined) ? 1 : 0;
+    return results.some(({ failure }) => failure !== undefined) ? 1 : 0;
   } finally {
     progress('');
     await engine.close();
   }
 }
 
-async function pollOne(engine: Engine, id: string, dueAt: number): Promise<PollResult> {
+async function pollOne(engine: Engine, id: string, dueAt: number): Promise<FinishedPoll> {
   const finished = await engine.poll(id, { dueAt, nextAt: undefined });
   if (finished === undefined) throw new TypeError('nobody else polls a SQLite store');
-  return pollResult(finished);
+  return finished;
 }
 
 /**
@@ -109,19 +110,15 @@ function describePollRequest({ web }: Config, project: string | undefined): stri
   return `${enable}run on its machine: curl -X POST 'http://${authority}/-/poll${query}'${login}`;
 }
 
-const COLUMNS: readonly Column<PollResult>[] = [
+const COLUMNS: readonly Column<FinishedPoll>[] = [
   ['project', ({ project }) => project],
   [
     'ok',
-    ({ reason }) => (reason === undefined ? 'yes' : 'no'),
-    { color: ({ reason }) => (reason === undefined ? 'green' : 'red') },
+    ({ failure }) => (failure === undefined ? 'yes' : 'no'),
+    { color: ({ failure }) => (failure === undefined ? 'green' : 'red') },
   ],
-  ['reason', ({ reason }) => reason ?? ''],
+  ['reason', ({ failure }) => failure?.reason ?? ''],
   ['prompts', ({ prompts }) => String(prompts ?? '')],
   ['transitions', ({ transitions }) => String(transitions)],
-  ['duration_ms', ({ durationMs }) => formatDuration(durationMs)],
+  ['duration_ms', ({ durationMs }) => String(Math.round(durationMs))],
 ];
-
-function formatDuration(ms: number | undefined): string {
-  return ms === undefined ? '' : String(Math.round(ms));
-}
