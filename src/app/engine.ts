@@ -1,4 +1,5 @@
 import type { Config, ProjectConfig } from '../config/config.ts';
+import type { OwnershipChange } from '../coordination/share.ts';
 import { createRecordBudget } from '../evaluation-api/listing/record-budget.ts';
 import { createReplaceableService } from '../evaluation-api/replaceable-service.ts';
 import {
@@ -20,7 +21,6 @@ import type { PollHealth, Store } from '../monitor/ports/store.ts';
 import type { WatchedProject } from '../monitor/ports/watched-project.ts';
 import type { PollRun } from '../monitor/reading.ts';
 import { openStore, type OpenStore } from '../store/open.ts';
-import { gatherChanges } from './gather-changes.ts';
 import { version } from './version.ts';
 import type { WorkSharing, WorkSharingOptions } from './work-sharing.ts';
 
@@ -256,4 +256,26 @@ function watchOwned(sharing: WorkSharing, poller: Poller): void {
     }
     for (const { project, health } of taken) poller.watch(project, health);
   });
+}
+
+/**
+ * Returns a function that gathers changes of ownership, and in the next turn of the event loop calls `listener` once with the
+ * projects that were taken or dropped; with undefined if a change names none, because then any project may be affected.
+ */
+export function gatherChanges(
+  listener: (changed: readonly string[] | undefined) => void,
+): (change: OwnershipChange) => void {
+  /** The names in each change since the last call. */
+  let changes: (readonly string[])[] = [];
+
+  function deliver(): void {
+    const names = changes.some((named) => named.length === 0) ? undefined : changes.flat();
+    changes = [];
+    listener(names && [...new Set(names)]);
+  }
+
+  return ({ taken, dropped }) => {
+    if (changes.length === 0) setImmediate(deliver);
+    changes.push([...taken.map(({ project }) => project), ...dropped]);
+  };
 }

@@ -1,4 +1,4 @@
-import type { Config } from '../config/config.ts';
+import type { Config, ProjectConfig } from '../config/config.ts';
 import type { Logger } from '../log/logger.ts';
 import { createRequestFailureLog } from '../log/lines.ts';
 import type { Metrics } from '../metrics/metrics.ts';
@@ -52,14 +52,16 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
   ]);
   const isLifecycleEnabled = () => engine.config().web.enableLifecycle;
   const nextPollAt = (project: string) => scheduling.next(project);
-  const shownProject = (id: string): ShownProject | undefined => {
-    const project = engine.configured(id);
-    if (project === undefined) return undefined;
-    const { datasets, team, expect } = project;
-    const health = { health: engine.health(id), isHealthKnown: engine.isHealthKnown(id) };
-    const rest = { expectations: expectationsOf(id), nextPollAt: nextPollAt(id) };
-    return { id, datasets, team, expect, ...health, ...rest };
-  };
+  const shown = ({ id, datasets, team, expect }: ProjectConfig): ShownProject => ({
+    id,
+    datasets,
+    team,
+    expect,
+    health: engine.health(id),
+    isHealthKnown: engine.isHealthKnown(id),
+    expectations: expectationsOf(id),
+    nextPollAt: nextPollAt(id),
+  });
   return await startWebServer(
     {
       renderMetrics: async () => {
@@ -86,8 +88,11 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
         promptUrl: () => engine.config().promptUrl,
         isReady: isScheduling,
         isLifecycleEnabled,
-        projects: () => engine.projects().flatMap(({ id }) => shownProject(id) ?? []),
-        project: shownProject,
+        projects: () => engine.projects().map(shown),
+        project: (id) => {
+          const project = engine.configured(id);
+          return project && shown(project);
+        },
         monitor: () => monitor.state(),
       },
       isLifecycleEnabled,

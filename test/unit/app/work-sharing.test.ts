@@ -7,7 +7,7 @@ import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import type { SharedStore } from '../../../src/store/open.ts';
 import type { FailingProject } from '../../../src/store/postgres/postgres-store.ts';
-import { gatherChanges } from '../../../src/app/gather-changes.ts';
+import { gatherChanges } from '../../../src/app/engine.ts';
 import { createWorkSharing } from '../../../src/app/work-sharing.ts';
 import { fakeClock } from '../../support/monitor.ts';
 import { LEASE, sharedRows } from '../coordination/world.ts';
