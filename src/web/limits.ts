@@ -46,7 +46,7 @@ export function limitConnections(server: Server, max: number): Connections {
     socket.once('close', () => {
       if (open.get(end) === connection) open.delete(end);
       for (const response of connection.answers) {
-        // Node does not close an answer that waits for earlier ones of its connection.
+        // After a CONNECT, Node does not close the answers that wait for earlier ones of their connection.
         if (response.socket !== null) continue;
         response.destroy();
         response.emit('close');

@@ -115,7 +115,7 @@ function listenerOf(
   fetch: Parameters<typeof getRequestListener>[0],
 ): RequestListener {
   const answer = getRequestListener(fetch, {
-    // Of a request over HTTP/1.0 without `Host`.
+    // A request over HTTP/1.0 may lack `Host`.
     hostname: 'localhost',
     errorHandler: (error) => {
       const message = 'the address or the Host header is malformed';

@@ -344,6 +344,23 @@ describe('limit of concurrent requests', () => {
     expect({ page: page.status, areOpen }).toEqual({ page: 200, areOpen: true });
   });
 
+  it('does not count answers behind a stream whose connection a CONNECT ended', async () => {
+    const empty = { transitions: [], settled: [], end: { transition: 0, settlement: 0 } };
+    const feed = new EventFeed({ events: () => Promise.resolve(empty) });
+    const failures = vi.fn<StoreReader['failures']>(() => Promise.resolve([]));
+    const url = await start({ api: { ...api, feed, store: { ...api.store, failures } } });
+    const events = 'GET /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n';
+    const behind = 'GET /api/v1/failures HTTP/1.1\r\nHost: x\r\n\r\n';
+    for (let calls = 15; calls <= 45; calls += 15) {
+      const socket = connect(Number(new URL(url).port), '127.0.0.1');
+      socket.resume().write(events + behind.repeat(15));
+      await vi.waitFor(() => expect(failures).toHaveBeenCalledTimes(calls), PATIENCE);
+      socket.write('CONNECT x:80 HTTP/1.1\r\nHost: x\r\n\r\n');
+      await once(socket, 'close');
+    }
+    expect((await fetch(url)).status).toBe(200);
+  });
+
   it('does not count requests with incomplete headers', async () => {
     const url = await start();
     const halves = await Promise.all(
