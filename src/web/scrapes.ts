@@ -3,7 +3,6 @@ import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import type { Context } from 'hono';
-import { parseAccept } from 'hono/utils/accept';
 
 /** Length of what is compressed or decompressed at once. */
 const CHUNK_BYTES = 64 * 1024;
@@ -37,7 +36,7 @@ export function createScrapes(
     const { length, zipped } = await underWay;
     context.header('content-type', contentType);
     context.header('vary', 'accept-encoding');
-    if (takesGzip(context.req.header('accept-encoding') ?? '')) {
+    if (takesGzip(context.req.header('accept-encoding'))) {
       context.header('content-encoding', 'gzip');
       context.header('content-length', String(zipped.length));
       return context.body(zipped);
@@ -49,11 +48,13 @@ export function createScrapes(
   };
 }
 
-/** Whether a client takes gzip and does not prefer the plain answer. */
-function takesGzip(acceptEncoding: string): boolean {
-  const weights = new Map(
-    parseAccept(acceptEncoding.toLowerCase()).map(({ type, q }) => [type, q]),
-  );
-  const gzip = weights.get('gzip') ?? weights.get('x-gzip') ?? weights.get('*') ?? 0;
+/** Whether a client takes gzip and does not prefer the plain answer. A weight that is no number counts as 0. */
+function takesGzip(acceptEncoding = ''): boolean {
+  const weights = new Map<string, number>();
+  for (const item of acceptEncoding.toLowerCase().split(',')) {
+    const [coding = '', weight = '1'] = item.split(/;\s*q\s*=/);
+    weights.set(coding.trim().replace('x-gzip', 'gzip'), Number(weight) || 0);
+  }
+  const gzip = weights.get('gzip') ?? weights.get('*') ?? 0;
   return gzip > 0 && gzip >= (weights.get('identity') ?? 0);
 }

@@ -546,6 +546,7 @@ describe('a change', () => {
     { origin: 'null' },
     { origin: '' },
     { origin: 'http://evil.example' },
+    { origin: 'http://evil.example', 'sec-fetch-site': 'same-origin' },
     { origin: 'http://evalwatch.internal' },
     { origin: 'http://evalwatch.internal:10571' },
     { origin: `http://${HOST}/` },

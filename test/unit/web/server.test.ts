@@ -45,6 +45,18 @@ describe('GET', () => {
   });
 });
 
+it.each(['/nothing', '/metrics/', '/-/nothing'])(
+  'the unknown path %s is answered with a JSON 404',
+  async (path) => {
+    const url = await start();
+
+    const answer = await fetch(url + path);
+
+    expect(answer.status).toBe(404);
+    expect(await answer.json()).toHaveProperty('error');
+  },
+);
+
 it.each(['POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS'])(
   'the method %s on /metrics is answered with a JSON 405',
   async (method) => {
@@ -190,11 +202,31 @@ describe('a scrape', () => {
     return { status: response.statusCode, headers: response.headers, body: await buffer(response) };
   }
 
+  it('is compressed with gzip if the client accepts it, with the same text', async () => {
+    const url = await start({ renderMetrics: () => manyPieces() });
+    const expected = Buffer.concat(await manyPieces()).toString();
+
+    const plain = await getMetrics(url);
+    const zipped = await getMetrics(url, 'gzip');
+
+    expect(plain.body.toString()).toBe(expected);
+    expect(plain.headers['content-encoding']).toBeUndefined();
+    expect(zipped.headers['content-encoding']).toBe('gzip');
+    expect(gunzipSync(zipped.body).toString()).toBe(expected);
+    expect(zipped.body.length).toBeLessThan(plain.body.length / 2);
+    for (const { headers, body } of [plain, zipped]) {
+      expect(headers['content-length']).toBe(String(body.length));
+      expect(headers.vary).toBe('accept-encoding');
+      expect(headers['content-type']).toBe('text/plain; version=0.0.4; charset=utf-8');
+    }
+  });
+
   it.each([
     ['gzip', ['gzip', 'deflate, GZIP', 'x-gzip', '*', 'gzip;q=0.5', 'gzip;q=0.5, identity;q=0.5']],
     ['gzip', ['br;q=1.0, gzip ; Q=0.8, *;q=0.1', 'identity;q=0, gzip;q=0.001']],
     [undefined, [undefined, '', 'br', 'gzipped', 'gzip;q=0', 'gzip; q=0.000', '*, gzip;q=0']],
-    [undefined, ['identity;q=1, gzip;q=0', '*;q=0', 'gzip;q=0.5, identity', 'gzip;q=-1']],
+    [undefined, ['identity;q=1, gzip;q=0', '*;q=0', 'gzip;q=0.5, identity']],
+    [undefined, ['gzip;q=', 'gzip;q=x', 'gzip;q=-1']],
   ])('has the Content-Encoding %s with each Accept-Encoding of %j', async (encoding, accepted) => {
     const url = await start();
     for (const each of accepted) {
