@@ -58,7 +58,6 @@ const REAL_TIME = [
   'src/app/systemd.ts',
   'src/app/heartbeat/**',
   'src/cli/**',
-  'src/files/**',
   'src/health-check.ts',
   'src/log/**',
   'src/metrics/**',
