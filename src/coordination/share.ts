@@ -54,15 +54,13 @@ export interface ShareOptions extends Omit<
   readonly ownership: Pick<Ownership, 'own' | 'epoch' | 'disown' | 'flush'>;
   readonly emit: Observer;
   readonly onChange: (change: OwnershipChange) => void;
-  /** Number of projects that one of `workers` workers should own. */
-  readonly shareSize: (projects: number, workers: number) => number;
   /** Receives errors of releases, which run in the background. */
   readonly onFailure: (error: unknown) => void;
 }
 
 export function createShare(options: ShareOptions): Share {
   const { worker, coordinator, ownership, term, clock, timeoutMs } = options;
-  const { emit, onChange, shareSize, onFailure } = options;
+  const { emit, onChange, onFailure } = options;
   let configured: ReadonlySet<string> = new Set();
   const owned = new Set<string>();
   const releases = createReleases({
@@ -132,7 +130,7 @@ export function createShare(options: ShareOptions): Share {
     owns: (project) => owned.has(project),
     has: (project) => owned.has(project) || leaving.has(project),
     balance: async (workers, hasFree) => {
-      const due = shareSize(configured.size, workers);
+      const due = Math.ceil(configured.size / workers);
       const { kept = [], foreign = [] } = Object.groupBy(owned, (project) =>
         configured.has(project) ? 'kept' : 'foreign',
       );

@@ -70,8 +70,6 @@ export interface WorkerOptions {
   readonly emit: Observer;
   /** Called whenever the set of projects that may be polled changes. */
   readonly onChange: (change: OwnershipChange) => void;
-  /** Number of projects that one of `workers` workers with its configuration should own; a fair share by default. */
-  readonly shareSize?: (projects: number, workers: number) => number;
   /** Returns a promise that settles when no poll of the project runs any more; undefined if none runs. */
   readonly runningPoll: (project: string) => Promise<unknown> | undefined;
   /** Receives every error that is not a StoreError: a bug. */
@@ -101,7 +99,6 @@ export function createWorker(options: WorkerOptions): Worker {
   const share = createShare({
     ...options,
     worker: id,
-    shareSize: options.shareSize ?? fairShare,
     term: () => lease.term(),
     timeoutMs,
     onFailure,
@@ -199,8 +196,4 @@ export function createWorker(options: WorkerOptions): Worker {
     liveWorkers: () => liveWorkers,
     leaseExpiresAt: () => lease.expiresAt(),
   };
-}
-
-function fairShare(projects: number, workers: number): number {
-  return Math.ceil(projects / workers);
 }

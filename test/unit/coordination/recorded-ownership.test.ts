@@ -2,6 +2,9 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { Coordinator } from '../../../src/coordination/ports.ts';
 import { BEAT, ids, pass, type sharedRows, startOver, workerOver } from './world.ts';
 
+/** Another worker with the same configuration, which claims nothing. */
+const other = (id: string) => ({ id, version: '1', configDigest: 'd' });
+
 let rows: ReturnType<typeof sharedRows>;
 beforeEach(() => {
   rows = startOver();
@@ -33,16 +36,15 @@ describe('the comparison of owned projects with the database', () => {
   });
 
   it('claims a project again that it was giving back when the database lost its claim', async () => {
-    let share = 2;
-    const only = workerOver(rows, 'w', ids(2), { shareSize: () => share });
+    const only = workerOver(rows, 'w', ids(2));
     await only.worker.start();
     const poll = Promise.withResolvers<void>();
     only.polls.set('p1', poll.promise);
-    share = 1;
+    await rows.coordinator.join(other('other'));
     await pass(BEAT);
     expect(only.may()).toEqual(['p0']);
     rows.owners.clear();
-    share = 2;
+    await rows.coordinator.leave('other');
     await pass(BEAT);
     expect(only.may()).toEqual(ids(2));
     // The end of the poll releases nothing: it belongs to the lost claim.
@@ -108,9 +110,9 @@ describe('the comparison of owned projects with the database', () => {
   it('releases only projects that the worker does not own, in batches of 1000', async () => {
     const release = vi.fn<Coordinator['release']>(rows.coordinator.release);
     const only = workerOver(rows, 'w', ids(5000), {
-      shareSize: () => 10,
       coordinator: { ...rows.coordinator, release },
     });
+    for (let n = 1; n < 500; n += 1) await rows.coordinator.join(other(`other-${n}`));
     await only.worker.start();
     for (const project of ids(5000).slice(2500))
       rows.owners.set(project, { worker: 'w', epoch: 1 });
