@@ -10,7 +10,7 @@ const modules: Record<string, { modules: string[]; libraries: string[] }> = {
   monitor: { modules: ['domain'], libraries: [] },
   rows: { modules: ['domain', 'monitor'], libraries: ['zod'] },
   schedule: { modules: ['domain', 'monitor'], libraries: ['node-cron'] },
-  'evaluation-api': {
+  client: {
     modules: ['domain', 'concurrency', 'monitor', 'files'],
     libraries: ['undici', 'p-retry'],
   },

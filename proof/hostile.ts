@@ -10,12 +10,12 @@ const PARTS = {
 /** A service that attacks its client in every way it can: the daemon is not misled or held up, and reveals no key. */
 export const hostile: Row = {
   name: 'hostile',
-  judges: ['src/evaluation-api/', 'src/monitor/'],
+  judges: ['src/client/', 'src/monitor/'],
   bug: [
     {
       what: 'a list that was cut is closed and used',
       part: 'cuts',
-      file: 'evaluation-api/listing/item-scanner.ts',
+      file: 'client/listing/item-scanner.ts',
       replace: [
         ['if (fault !== undefined) throw', 'if (fault !== undefined && items === 0) throw'],
       ],
@@ -24,7 +24,7 @@ export const hostile: Row = {
     {
       what: 'a connection that breaks is the end of the body',
       part: 'cuts',
-      file: 'evaluation-api/sending/exchange.ts',
+      file: 'client/sending/exchange.ts',
       replace: [
         [
           'stop(connectionError(error, scrub));',
@@ -36,7 +36,7 @@ export const hostile: Row = {
     {
       what: 'redirects are followed',
       part: 'siege',
-      file: 'evaluation-api/sending/dispatcher.ts',
+      file: 'client/sending/dispatcher.ts',
       replace: [
         [
           "import { Pool, ProxyAgent, type Dispatcher } from 'undici';",
@@ -52,14 +52,14 @@ export const hostile: Row = {
     {
       what: 'failing projects are polled like healthy ones',
       part: 'siege',
-      file: 'evaluation-api/client.ts',
+      file: 'client/client.ts',
       replace: [["isFailing || failingProjects.has(project) ? 'failing' : 'healthy'", "'healthy'"]],
       notice: /a healthy poll was/,
     },
     {
       what: 'the deadline ends with the headers',
       part: 'siege',
-      file: 'evaluation-api/sending/exchange.ts',
+      file: 'client/sending/exchange.ts',
       replace: [
         [
           'head = { statusCode, headers: responseHeaders };',
@@ -71,7 +71,7 @@ export const hostile: Row = {
     {
       what: 'the chunks of a body are kept until its end',
       part: 'siege',
-      file: 'evaluation-api/sending/exchange.ts',
+      file: 'client/sending/exchange.ts',
       replace: [
         ['memory.use(chunk);', 'memory.use(chunk);\n((head as any).chunks ??= []).push(chunk);'],
       ],
@@ -80,7 +80,7 @@ export const hostile: Row = {
     {
       what: 'each anomaly is kept',
       part: 'siege',
-      file: 'evaluation-api/listing/anomaly-counter.ts',
+      file: 'client/listing/anomaly-counter.ts',
       replace: [
         [
           'group.count += 1;',
@@ -92,7 +92,7 @@ export const hostile: Row = {
     {
       what: 'an item of a long listing takes half a second',
       part: 'siege',
-      file: 'evaluation-api/listing/listing.ts',
+      file: 'client/listing/listing.ts',
       replace: [
         [
           'const fields = fieldsOf(item);',

@@ -3,9 +3,9 @@ import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import * as fc from 'fast-check';
 import { systemClock } from '../src/app/clock.ts';
-import type * as KeyRoom from '../src/evaluation-api/api-key.ts';
-import type * as ClientRoom from '../src/evaluation-api/client.ts';
-import type * as BudgetRoom from '../src/evaluation-api/listing/record-budget.ts';
+import type * as KeyRoom from '../src/client/api-key.ts';
+import type * as ClientRoom from '../src/client/client.ts';
+import type * as BudgetRoom from '../src/client/listing/record-budget.ts';
 import type * as ErrorsRoom from '../src/monitor/errors.ts';
 import type { MonitorEvent } from '../src/monitor/events.ts';
 import type * as PollerRoom from '../src/monitor/poller.ts';
@@ -35,11 +35,11 @@ interface Seen {
 /** Polls sequences of listings by parsing what is new and by parsing everything: the results must be the same. */
 export const partialParsing: Row = {
   name: 'partial-parsing',
-  judges: ['src/evaluation-api/', 'src/monitor/'],
+  judges: ['src/client/', 'src/monitor/'],
   bug: [
     {
       what: 'a new item with the id of a known one is not noticed',
-      file: 'evaluation-api/listing/listing-stream.ts',
+      file: 'client/listing/listing-stream.ts',
       replace: [
         [
           'hasAnyId(table, matcher.places(), added)',
@@ -50,7 +50,7 @@ export const partialParsing: Row = {
     },
     {
       what: 'the listing after an incomplete one is compared with it',
-      file: 'evaluation-api/listing/listing-stream.ts',
+      file: 'client/listing/listing-stream.ts',
       replace: [['before?.isComplete === true', 'true']],
       notice: /read whole/,
     },
@@ -59,9 +59,9 @@ export const partialParsing: Row = {
     const wanted = PAIRS[!short ? 'long' : source === SOURCE ? 'tests' : 'short'];
     const room = async <Room>(file: string) => (await import(join(source, file))) as Room;
     const rooms: Rooms = {
-      ...(await room<typeof ClientRoom>('evaluation-api/client.ts')),
-      ...(await room<typeof KeyRoom>('evaluation-api/api-key.ts')),
-      ...(await room<typeof BudgetRoom>('evaluation-api/listing/record-budget.ts')),
+      ...(await room<typeof ClientRoom>('client/client.ts')),
+      ...(await room<typeof KeyRoom>('client/api-key.ts')),
+      ...(await room<typeof BudgetRoom>('client/listing/record-budget.ts')),
       ...(await room<typeof PollerRoom>('monitor/poller.ts')),
       ...(await room<typeof ErrorsRoom>('monitor/errors.ts')),
     };

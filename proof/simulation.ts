@@ -28,7 +28,7 @@ export const simulation: Row = {
   name: 'simulation',
   drawsSeed: true,
   judges: [
-    ...['app', 'coordination', 'domain', 'evaluation-api', 'monitor', 'schedule', 'store'].map(
+    ...['app', 'coordination', 'domain', 'client', 'monitor', 'schedule', 'store'].map(
       (folder) => `src/${folder}/`,
     ),
     'test/support/oracle/',

@@ -114,7 +114,7 @@ export const soak: Row = {
   judges: [
     'src/app/',
     'src/concurrency/',
-    'src/evaluation-api/',
+    'src/client/',
     'src/log/',
     'src/store/sqlite/',
     'test/support/oracle/',

@@ -17,7 +17,7 @@ import { REPOSITORY, withAddress } from './repository.ts';
 import { withFirstLook } from './runbooks/first-look.ts';
 
 const RULES = 'config/prometheus/evalwatch.rules.yml';
-const SCANNER = 'src/evaluation-api/listing/item-scanner.wasm';
+const SCANNER = 'src/client/listing/item-scanner.wasm';
 /** Files that name the address of the repository, which is in package.json, and are not generated otherwise. */
 const NAMING = ['package.json', 'README.md', 'SECURITY.md', 'config/prometheus/*.yml'];
 

@@ -24,7 +24,7 @@ const run = promisify(execFile);
 const ASSETS = [
   'store/sqlite/migrations',
   'store/postgres/migrations',
-  'evaluation-api/listing/item-scanner.wasm',
+  'client/listing/item-scanner.wasm',
   'web/page/assets',
 ];
 /** Licences that require only their notice. */

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, ProjectConfig } from '../config/config.ts';
-import type { HttpEvaluationService } from '../evaluation-api/client.ts';
-import type { ReplaceableService } from '../evaluation-api/replaceable-service.ts';
+import type { HttpEvaluationService } from '../client/client.ts';
+import type { ReplaceableService } from '../client/replaceable-service.ts';
 import type { EventLog } from '../log/lines.ts';
 import type { Logger } from '../log/logger.ts';
 import { NEVER_POLLED } from '../monitor/poll-health.ts';

@@ -1,12 +1,9 @@
 import type { Config, ProjectConfig } from '../config/config.ts';
 import type { OwnershipChange } from '../coordination/share.ts';
-import { createRecordBudget } from '../evaluation-api/listing/record-budget.ts';
-import { createReplaceableService } from '../evaluation-api/replaceable-service.ts';
-import {
-  createEvaluationService,
-  type EvaluationServiceOptions,
-} from '../evaluation-api/client.ts';
-import { createApiKeyReader } from '../evaluation-api/api-key.ts';
+import { createRecordBudget } from '../client/listing/record-budget.ts';
+import { createReplaceableService } from '../client/replaceable-service.ts';
+import { createEvaluationService, type EvaluationServiceOptions } from '../client/client.ts';
+import { createApiKeyReader } from '../client/api-key.ts';
 import { type ConfigInForce, createConfigInForce, createConfigure } from './configure.ts';
 import { createShutdown, endProcess, type ShutdownControl } from './lifecycle.ts';
 import type { Logger } from '../log/logger.ts';

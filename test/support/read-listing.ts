@@ -1,10 +1,10 @@
 import { systemClock } from '../../src/app/clock.ts';
-import { createRecordBudget } from '../../src/evaluation-api/listing/record-budget.ts';
+import { createRecordBudget } from '../../src/client/listing/record-budget.ts';
 import { createStepQueue } from '../../src/monitor/step-queue.ts';
 import type { Listing } from '../../src/domain/record.ts';
 import type { Kind } from '../../src/domain/status.ts';
-import { createItemScanner } from '../../src/evaluation-api/listing/item-scanner.ts';
-import { createListingStream } from '../../src/evaluation-api/listing/listing-stream.ts';
+import { createItemScanner } from '../../src/client/listing/item-scanner.ts';
+import { createListingStream } from '../../src/client/listing/listing-stream.ts';
 
 const startScan = createItemScanner(1_000_000);
 

@@ -4,7 +4,7 @@ import { commandName } from '../../config/environment.ts';
 import { describeUnset, readHeartbeatUrl, readPostgresUrl } from '../../config/secrets.ts';
 import { loadWebConfig } from '../../config/web-file.ts';
 import type { ConfiguredLimit } from '../../domain/expectation.ts';
-import { readKey } from '../../evaluation-api/api-key.ts';
+import { readKey } from '../../client/api-key.ts';
 import { DEFAULT_LIMIT_MS } from '../../domain/learned-limit.ts';
 import type { SecretSource } from '../../domain/secret-source.ts';
 import { quoteId } from '../../domain/suggest.ts';

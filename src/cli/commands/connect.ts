@@ -1,10 +1,10 @@
 import { version } from '../../app/version.ts';
 import type { Config, ProjectConfig } from '../../config/config.ts';
 import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
-import { createApiKeyReader } from '../../evaluation-api/api-key.ts';
-import { createEvaluationService } from '../../evaluation-api/client.ts';
-import { createRateLimit } from '../../evaluation-api/fairness/rate-limit.ts';
-import { createRecordBudget } from '../../evaluation-api/listing/record-budget.ts';
+import { createApiKeyReader } from '../../client/api-key.ts';
+import { createEvaluationService } from '../../client/client.ts';
+import { createRateLimit } from '../../client/fairness/rate-limit.ts';
+import { createRecordBudget } from '../../client/listing/record-budget.ts';
 import type { Listing } from '../../domain/record.ts';
 import { type Kind, PROMPT_STATUSES, type Status } from '../../domain/status.ts';
 import { ApiError, type PollFailureReason } from '../../monitor/errors.ts';

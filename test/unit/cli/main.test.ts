@@ -69,9 +69,7 @@ it('a command that reads the store loads no simulator, no web server and no clie
   expect(code).toBe(0);
   const folders = Array.from(stderr.matchAll(/\/src\/([\w-]+)\//g), ([, folder]) => folder);
   expect(folders).toContain('store');
-  expect(
-    folders.filter((each) => /simulator|web|evaluation-api|metrics|log/.test(each ?? '')),
-  ).toEqual([]);
+  expect(folders.filter((each) => /simulator|web|client|metrics|log/.test(each ?? ''))).toEqual([]);
 });
 
 /** Returns arguments of Node that replace the command line by this code. */

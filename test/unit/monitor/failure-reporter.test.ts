@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { systemClock } from '../../../src/app/clock.ts';
-import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
+import { createRecordBudget } from '../../../src/client/listing/record-budget.ts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { causeOf } from '../../../src/domain/cause.ts';
 import type { ErrorInfo } from '../../../src/domain/failure.ts';

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { systemClock } from '../../../../src/app/clock.ts';
-import { createRecordBudget } from '../../../../src/evaluation-api/listing/record-budget.ts';
+import { createRecordBudget } from '../../../../src/client/listing/record-budget.ts';
 import { onTestFinished } from 'vitest';
 import type { MonitorEvent } from '../../../../src/monitor/events.ts';
 import { createPoller } from '../../../../src/monitor/poller.ts';

@@ -12,13 +12,10 @@ import { systemClock } from '../../../src/app/clock.ts';
 import {
   createRecordBudget,
   type RecordBudget,
-} from '../../../src/evaluation-api/listing/record-budget.ts';
+} from '../../../src/client/listing/record-budget.ts';
 import type { SecretSource } from '../../../src/domain/secret-source.ts';
-import {
-  createEvaluationService,
-  type HttpEvaluationService,
-} from '../../../src/evaluation-api/client.ts';
-import { createApiKeyReader } from '../../../src/evaluation-api/api-key.ts';
+import { createEvaluationService, type HttpEvaluationService } from '../../../src/client/client.ts';
+import { createApiKeyReader } from '../../../src/client/api-key.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import type { Clock } from '../../../src/monitor/ports/clock.ts';

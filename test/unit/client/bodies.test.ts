@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import { createDispatcher } from '../../../src/evaluation-api/sending/dispatcher.ts';
-import { exchange } from '../../../src/evaluation-api/sending/exchange.ts';
+import { createDispatcher } from '../../../src/client/sending/dispatcher.ts';
+import { exchange } from '../../../src/client/sending/exchange.ts';
 import { connect, listOptions, serve } from './harness.ts';
 
 describe('a body that arrives byte by byte', () => {

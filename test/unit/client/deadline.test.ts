@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import { createDeadline } from '../../../src/evaluation-api/sending/deadline.ts';
+import { createDeadline } from '../../../src/client/sending/deadline.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

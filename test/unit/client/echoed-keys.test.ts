@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
-import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
-import { connectionError } from '../../../src/evaluation-api/errors.ts';
-import { readReply } from '../../../src/evaluation-api/sending/reply.ts';
-import { createScrub } from '../../../src/evaluation-api/scrub.ts';
+import { readErrorInfo } from '../../../src/client/error-info.ts';
+import { connectionError } from '../../../src/client/errors.ts';
+import { readReply } from '../../../src/client/sending/reply.ts';
+import { createScrub } from '../../../src/client/scrub.ts';
 import type { ObservedRecord } from '../../../src/domain/record.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 import { readListing } from '../../support/read-listing.ts';

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
-import { createItemScanner } from '../../../src/evaluation-api/listing/item-scanner.ts';
+import { createRecordBudget } from '../../../src/client/listing/record-budget.ts';
+import { createItemScanner } from '../../../src/client/listing/item-scanner.ts';
 import {
   createListingStream,
   type StreamOptions,
-} from '../../../src/evaluation-api/listing/listing-stream.ts';
+} from '../../../src/client/listing/listing-stream.ts';
 import type { ListingBasis } from '../../../src/monitor/ports/service.ts';
 import { createStepQueue, type StepQueue } from '../../../src/monitor/step-queue.ts';
 

@@ -6,8 +6,8 @@ import {
   type Gate,
   type Pass,
   type RequestClass,
-} from '../../../src/evaluation-api/fairness/gate.ts';
-import { createRateLimit } from '../../../src/evaluation-api/fairness/rate-limit.ts';
+} from '../../../src/client/fairness/gate.ts';
+import { createRateLimit } from '../../../src/client/fairness/rate-limit.ts';
 
 const clock = { monotonic: () => performance.now() };
 const never = new AbortController().signal;

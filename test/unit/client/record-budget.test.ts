@@ -4,7 +4,7 @@ import {
   createRecordBudget,
   type ReadingBudget,
   type RecordBudget,
-} from '../../../src/evaluation-api/listing/record-budget.ts';
+} from '../../../src/client/listing/record-budget.ts';
 
 const MIB = 1024 * 1024;
 

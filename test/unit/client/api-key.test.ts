@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import { readKey } from '../../../src/evaluation-api/api-key.ts';
+import { readKey } from '../../../src/client/api-key.ts';
 import { notFiles } from '../../support/not-a-file.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 import { failureOf } from './harness.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { connectionError } from '../../../src/evaluation-api/errors.ts';
+import { connectionError } from '../../../src/client/errors.ts';
 
 function withCode(code: string): Error {
   return Object.assign(new Error('as the platform says it'), { code });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { createScrub } from '../../../src/evaluation-api/scrub.ts';
-import { readErrorInfo } from '../../../src/evaluation-api/error-info.ts';
+import { createScrub } from '../../../src/client/scrub.ts';
+import { readErrorInfo } from '../../../src/client/error-info.ts';
 
 const KEY = 'the-secret-key';
 const scrub = createScrub([KEY]);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseRetryAfter } from '../../../src/evaluation-api/sending/retry-after.ts';
+import { parseRetryAfter } from '../../../src/client/sending/retry-after.ts';
 
 const now = Date.parse('2026-03-01T12:00:00Z');
 

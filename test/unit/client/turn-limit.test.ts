@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { createTurnLimit } from '../../../src/evaluation-api/listing/turn-limit.ts';
+import { createTurnLimit } from '../../../src/client/listing/turn-limit.ts';
 
 it('a turn limit delays bytes above its limit until the next turn of the event loop', async () => {
   const limit = createTurnLimit(100);

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
-import type { HttpEvaluationService } from '../../../src/evaluation-api/client.ts';
+import type { HttpEvaluationService } from '../../../src/client/client.ts';
 import { answering, connect, failureOf, listOptions, ofType, RUNNING, serve } from './harness.ts';
 
 const OLD = 'the-old-key';

@@ -4,8 +4,8 @@ import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Clock } from '../../../src/monitor/ports/clock.ts';
-import { createRecordBudget } from '../../../src/evaluation-api/listing/record-budget.ts';
-import { etagOfBasis } from '../../../src/evaluation-api/listing/listing-stream.ts';
+import { createRecordBudget } from '../../../src/client/listing/record-budget.ts';
+import { etagOfBasis } from '../../../src/client/listing/listing-stream.ts';
 import type { ListingAnswer, ListingBasis } from '../../../src/monitor/ports/service.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 import {

@@ -1,10 +1,10 @@
 import type { Dispatcher } from 'undici';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import { createBodyReader, type BodyOptions } from '../../../src/evaluation-api/sending/body.ts';
-import { exchange, type ExchangeOptions } from '../../../src/evaluation-api/sending/exchange.ts';
+import { createBodyReader, type BodyOptions } from '../../../src/client/sending/body.ts';
+import { exchange, type ExchangeOptions } from '../../../src/client/sending/exchange.ts';
 
-vi.mock(import('../../../src/evaluation-api/sending/body.ts'));
+vi.mock(import('../../../src/client/sending/body.ts'));
 
 const MAX_CHUNKS_PER_TURN = 16_384;
 const nextTurn = () => new Promise((resolve) => void setImmediate(resolve));
