@@ -1,8 +1,6 @@
 import { createReadStream } from 'node:fs';
 import { createInterface } from 'node:readline';
-import { bucketOf, dayOf, type DurationCount } from '../src/domain/durations.ts';
-import { learn } from '../src/domain/expectation.ts';
-import { LEARNED_DAYS } from '../src/domain/learned-limit.ts';
+import { bucketOf, dayOf, type DurationCount, learn, LEARNED_DAYS } from '../src/domain/limits.ts';
 import type { UnfinishedStatus } from '../src/domain/status.ts';
 
 const HEADER = 'project,status,ended_at,seconds';

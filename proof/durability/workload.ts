@@ -5,7 +5,7 @@
 import { writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '../../src/app/clock.ts';
-import { countDurations } from '../../src/domain/durations.ts';
+import { countDurations } from '../../src/domain/limits.ts';
 import type { Settlement } from '../../src/domain/failure.ts';
 import { StoreError } from '../../src/monitor/errors.ts';
 import type * as SqliteStore from '../../src/store/sqlite/sqlite-store.ts';
@@ -81,7 +81,7 @@ async function poll(
       version,
       listings: new Map([['prompt', changes]]),
       // Without the stays that began at the first poll: a migration that counts stored transitions cannot know these.
-      durations: countDurations(changes.transitions, { at, steadySince: 1 }),
+      durations: countDurations(changes.transitions, at, 1),
     });
   });
   if (committed === undefined) throw new Error('not committed');

@@ -1,5 +1,4 @@
-import { dayOf } from '../domain/durations.ts';
-import { LEARNED_DAYS } from '../domain/learned-limit.ts';
+import { dayOf, LEARNED_DAYS } from '../domain/limits.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { LearnedExpectations } from '../monitor/expectations.ts';
 import type { Clock } from '../monitor/ports/clock.ts';

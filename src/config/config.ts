@@ -1,4 +1,4 @@
-import type { Expectations } from '../domain/expectation.ts';
+import type { Expectations } from '../domain/limits.ts';
 import type { LogLevel } from '../domain/log-level.ts';
 import type { ListenAddress } from './addresses.ts';
 import type { SecretSource } from '../domain/secret-source.ts';

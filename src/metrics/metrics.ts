@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { LogLevel } from '../domain/log-level.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { MonitorEvent, Observer } from '../monitor/events.ts';
-import type { ExpectationsOf } from '../monitor/ports/expectations.ts';
+import type { ExpectationsOf } from '../domain/limits.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollHealth, Store, StoreSnapshot } from '../monitor/ports/store.ts';
 import type { ProjectSchedule, WatchedProject } from '../monitor/ports/watched-project.ts';

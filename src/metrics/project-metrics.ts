@@ -9,7 +9,7 @@ import {
 } from '../domain/status.ts';
 import { POLL_FAILURE_REASONS, type PollFailureReason } from '../monitor/errors.ts';
 import type { MonitorEvent } from '../monitor/events.ts';
-import type { StateExpectations } from '../monitor/ports/expectations.ts';
+import type { StateExpectations } from '../domain/limits.ts';
 import type { ListingSnapshot, PollHealth, ProjectSnapshot } from '../monitor/ports/store.ts';
 import type { ProjectSchedule, WatchedProject } from '../monitor/ports/watched-project.ts';
 import {

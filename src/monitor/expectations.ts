@@ -1,15 +1,15 @@
-import { dayOf } from '../domain/durations.ts';
 import {
+  dayOf,
   expectationOf,
   learn,
   type Expectations,
   type LearnedState,
-} from '../domain/expectation.ts';
-import { LEARNED_DAYS } from '../domain/learned-limit.ts';
+  LEARNED_DAYS,
+  type ExpectationsOf,
+} from '../domain/limits.ts';
 import { UNFINISHED_STATUSES, type UnfinishedStatus } from '../domain/status.ts';
 import type { Observer } from './events.ts';
 import type { Clock } from './ports/clock.ts';
-import type { ExpectationsOf } from './ports/expectations.ts';
 import type { StoreReader } from './ports/store.ts';
 
 /** A configured project. */

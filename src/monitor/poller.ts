@@ -1,4 +1,4 @@
-import { countDurations } from '../domain/durations.ts';
+import { countDurations } from '../domain/limits.ts';
 import type { AnomalySummary } from '../domain/record.ts';
 import type { Kind } from '../domain/status.ts';
 import type { Changes } from '../domain/transition.ts';
@@ -225,7 +225,7 @@ function toCommit(
 ): PollCommit {
   // While the datasets of a project fail, nothing says since when its polls are steady.
   const transitions = health.up ? (changes.get('prompt')?.transitions ?? []) : [];
-  const durations = countDurations(transitions, { at, steadySince: health.steadySince });
+  const durations = countDurations(transitions, at, health.steadySince);
   return { project, at, health, version, token, listings: changes, durations };
 }
 

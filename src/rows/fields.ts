@@ -1,9 +1,8 @@
 import { causeOf } from '../domain/cause.ts';
-import type { StateExpectation } from '../domain/expectation.ts';
+import { type StateExpectation, expectationIn, type StateExpectations } from '../domain/limits.ts';
 import type { PromptStatus } from '../domain/status.ts';
 import type { FailedRequest } from '../monitor/errors.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
-import { expectationIn, type StateExpectations } from '../monitor/ports/expectations.ts';
 import type {
   CauseRow,
   FailureRow,

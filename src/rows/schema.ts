@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LIMIT_SOURCES } from '../domain/expectation.ts';
+import { LIMIT_SOURCES } from '../domain/limits.ts';
 import { NO_ERROR_INFO_REASONS } from '../domain/failure.ts';
 import { DATASET_STATUSES, PROMPT_STATUSES, type PromptStatus } from '../domain/status.ts';
 import { POLL_FAILURE_REASONS } from '../monitor/errors.ts';

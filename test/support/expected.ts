@@ -1,4 +1,4 @@
-import type { StateExpectations } from '../../src/monitor/ports/expectations.ts';
+import type { StateExpectations } from '../../src/domain/limits.ts';
 import type { WatchedProject } from '../../src/monitor/ports/watched-project.ts';
 
 /** Team and expectations of a project that configures neither. */

@@ -1,11 +1,12 @@
 import type { ProjectConfig } from '../../config/config.ts';
-import { isStuck, type StateExpectation } from '../../domain/expectation.ts';
-import { isUnfinished } from '../../domain/status.ts';
 import {
+  isStuck,
+  type StateExpectation,
   type ExpectationsOf,
   expectationIn,
   type StateExpectations,
-} from '../../monitor/ports/expectations.ts';
+} from '../../domain/limits.ts';
+import { isUnfinished } from '../../domain/status.ts';
 import type { StatusRow } from '../../monitor/ports/store.ts';
 import { promptFields } from '../../rows/fields.ts';
 import type { Context, Define } from '../command.ts';

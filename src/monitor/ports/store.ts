@@ -1,4 +1,4 @@
-import type { AddedDurations, DurationCount } from '../../domain/durations.ts';
+import type { AddedDurations, DurationCount } from '../../domain/limits.ts';
 import type { ErrorTotal } from '../../domain/error-label.ts';
 import type { ErrorInfo, Settlement, Tries } from '../../domain/failure.ts';
 import type { KnownListing } from '../../domain/record.ts';

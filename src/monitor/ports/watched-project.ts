@@ -1,4 +1,4 @@
-import type { Expectations } from '../../domain/expectation.ts';
+import type { Expectations } from '../../domain/limits.ts';
 import type { PollHealth } from './store.ts';
 
 /** A configured project, for metrics and the status page. */

@@ -1,5 +1,5 @@
 import { NO_ERROR_INFO_REASONS } from '../../domain/failure.ts';
-import { LAST_BUCKET } from '../../domain/durations.ts';
+import { LAST_BUCKET } from '../../domain/limits.ts';
 import { DATASET_STATUSES, KINDS, UNFINISHED_STATUSES } from '../../domain/status.ts';
 import { POLL_FAILURE_REASONS } from '../../monitor/errors.ts';
 

@@ -8,7 +8,7 @@ import { ownTurn } from '../../concurrency/own-turn.ts';
 import { parseDuration } from '../../domain/duration.ts';
 import { visibleJson } from '../../domain/visible.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { ExpectationsOf } from '../../monitor/ports/expectations.ts';
+import type { ExpectationsOf } from '../../domain/limits.ts';
 import type {
   PollHealth,
   RowQuery,

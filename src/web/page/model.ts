@@ -1,10 +1,14 @@
 import { ownTurn } from '../../concurrency/own-turn.ts';
-import { isStuck, type StateExpectation } from '../../domain/expectation.ts';
+import {
+  isStuck,
+  type StateExpectation,
+  expectationIn,
+  type StateExpectations,
+} from '../../domain/limits.ts';
 import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { PromptStatus, UnfinishedStatus } from '../../domain/status.ts';
 import { unlessStoreFails, type StoreFailureReason } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import { expectationIn, type StateExpectations } from '../../monitor/ports/expectations.ts';
 import type {
   CauseList,
   FailureRow,

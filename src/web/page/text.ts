@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import type { StateExpectation } from '../../domain/expectation.ts';
+import type { StateExpectation } from '../../domain/limits.ts';
 import type { NoErrorInfoReason } from '../../domain/failure.ts';
 import type { Origin } from '../../domain/status.ts';
 import { visible } from '../../domain/visible.ts';

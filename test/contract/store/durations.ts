@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import type { AddedDurations } from '../../../src/domain/durations.ts';
+import type { AddedDurations } from '../../../src/domain/limits.ts';
 import type { StoreReader } from '../../../src/monitor/ports/store.ts';
 import { changesOf, type Harness, recordOf, UP } from './harness.ts';
 

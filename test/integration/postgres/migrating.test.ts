@@ -2,7 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { causeOf } from '../../../src/domain/cause.ts';
-import { bucketOf } from '../../../src/domain/durations.ts';
+import { bucketOf } from '../../../src/domain/limits.ts';
 import { openDatabase } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/sql/migrate.ts';
 import { readUrl } from '../../../src/store/postgres/url.ts';

@@ -6,7 +6,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { causeOf } from '../../../src/domain/cause.ts';
-import { dayOf, type AddedDurations } from '../../../src/domain/durations.ts';
+import { dayOf, type AddedDurations } from '../../../src/domain/limits.ts';
 import type { Listing } from '../../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../../src/domain/status.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { bucketOf, countDurations, dayOf, middleOf } from '../../../src/domain/durations.ts';
+import { bucketOf, countDurations, dayOf, middleOf } from '../../../src/domain/limits.ts';
 import type { Origin, Status } from '../../../src/domain/status.ts';
 import type { Transition } from '../../../src/domain/transition.ts';
 
@@ -50,7 +50,7 @@ describe('countDurations', () => {
       transition('RUNNING', MINUTE, 'PENDING'),
       transition('PENDING', MINUTE, 'RUNNING'),
     ];
-    expect(countDurations(transitions, { at: AT, steadySince: 0 })).toEqual([
+    expect(countDurations(transitions, AT, 0)).toEqual([
       { status: 'RUNNING', day: 20_000, bucket: bucketOf(20 * MINUTE), count: 2 },
       { status: 'RUNNING', day: 20_000, bucket: bucketOf(MINUTE), count: 1 },
       { status: 'PENDING', day: 20_000, bucket: bucketOf(MINUTE), count: 1 },
@@ -58,14 +58,14 @@ describe('countDurations', () => {
   });
 
   it('counts a stay on the day on which it ends', () => {
-    const added = countDurations([transition('RUNNING', DAY)], { at: AT, steadySince: 0 });
+    const added = countDurations([transition('RUNNING', DAY)], AT, 0);
     expect(added.map(({ day }) => day)).toEqual([20_000]);
   });
 
   it('leaves out stays that began before steadySince', () => {
     const held = 20 * MINUTE;
     const count = (steadySince: number): number =>
-      countDurations([transition('RUNNING', held)], { at: AT, steadySince }).length;
+      countDurations([transition('RUNNING', held)], AT, steadySince).length;
     expect(count(AT - held)).toBe(1);
     expect(count(AT - held + 1)).toBe(0);
     expect(count(AT)).toBe(0);
@@ -73,20 +73,20 @@ describe('countDurations', () => {
 
   it.each<Origin>(['UNKNOWN', 'COMPLETED', 'FAILED', 'NONE'])('leaves out stays in %s', (from) => {
     const transitions = [transition(from, MINUTE, 'RUNNING')];
-    expect(countDurations(transitions, { at: AT, steadySince: 0 })).toEqual([]);
+    expect(countDurations(transitions, AT, 0)).toEqual([]);
   });
 
   it('leaves out stays of 0 ms, which result from a clock that was set back', () => {
-    expect(countDurations([transition('RUNNING', 0)], { at: AT, steadySince: 0 })).toEqual([]);
+    expect(countDurations([transition('RUNNING', 0)], AT, 0)).toEqual([]);
   });
 
   it('leaves out new prompts, which no poll found before', () => {
     const transitions = [transition('NEW', undefined, 'RUNNING')];
-    expect(countDurations(transitions, { at: AT, steadySince: 0 })).toEqual([]);
+    expect(countDurations(transitions, AT, 0)).toEqual([]);
   });
 
   it('leaves out stays of prompts that were missing from listings', () => {
     const missing = { ...transition('RUNNING', 20 * MINUTE), wasMissing: true };
-    expect(countDurations([missing], { at: AT })).toEqual([]);
+    expect(countDurations([missing], AT)).toEqual([]);
   });
 });

@@ -1,8 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { randomNumbers } from '../../../proof/random.ts';
-import { bucketOf, type DurationCount } from '../../../src/domain/durations.ts';
-import { expectationOf, learn } from '../../../src/domain/expectation.ts';
-import { LEARNED_DAYS } from '../../../src/domain/learned-limit.ts';
+import {
+  bucketOf,
+  type DurationCount,
+  expectationOf,
+  learn,
+  LEARNED_DAYS,
+} from '../../../src/domain/limits.ts';
 
 const MINUTE = 60_000;
 const DAY = 24 * 60 * MINUTE;

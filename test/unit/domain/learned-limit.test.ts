@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { bucketOf, middleOf, type DurationCount } from '../../../src/domain/durations.ts';
-import { learnLimit, typicalDuration } from '../../../src/domain/learned-limit.ts';
+import { bucketOf, middleOf, type DurationCount, learn } from '../../../src/domain/limits.ts';
+import type { UnfinishedStatus } from '../../../src/domain/status.ts';
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -29,16 +29,21 @@ function countsOf({ longest, each = 20 }: Days): readonly DurationCount[] {
 
 function limitOf(
   counts: readonly DurationCount[],
-  { now = TODAY * DAY, maxIntervalMs = 30 * SECOND, status = 'RUNNING' as const } = {},
+  {
+    now = TODAY * DAY,
+    maxIntervalMs = 30 * SECOND,
+    status = 'RUNNING',
+  }: { now?: number; maxIntervalMs?: number; status?: UnfinishedStatus } = {},
 ): number | undefined {
-  return learnLimit(counts, { status, now, maxIntervalMs });
+  const { limitMs, source } = learn(counts, { status, now, maxIntervalMs });
+  return source === 'learned' ? limitMs : undefined;
 }
 
 function days(count: number, duration: number | undefined): (number | undefined)[] {
   return Array<number | undefined>(count).fill(duration);
 }
 
-describe('learnLimit', () => {
+describe('the learned limit', () => {
   it('is two and a half times the third-longest of the days’ longest durations', () => {
     const longest = [40 * MINUTE, 30 * MINUTE, 20 * MINUTE, ...days(27, 10 * MINUTE)];
     const limit = limitOf(countsOf({ longest }));
@@ -96,10 +101,8 @@ describe('learnLimit', () => {
 
   it('is twelve times the default at most', () => {
     const counts = countsOf({ longest: days(30, 40 * HOUR) });
-    const now = TODAY * DAY;
-    const context = { now, maxIntervalMs: 30 * SECOND };
-    expect(learnLimit(counts, { status: 'RUNNING', ...context })).toBe(48 * HOUR);
-    expect(learnLimit(counts, { status: 'PENDING', ...context })).toBe(12 * HOUR);
+    expect(limitOf(counts)).toBe(48 * HOUR);
+    expect(limitOf(counts, { status: 'PENDING' })).toBe(12 * HOUR);
   });
 
   it.each([1, 2])('is not raised by %d days with hung prompts, however many', (hung) => {
@@ -151,8 +154,9 @@ describe('learnLimit', () => {
   });
 });
 
-describe('typicalDuration', () => {
-  const now = TODAY * DAY + HOUR;
+describe('the typical duration', () => {
+  const typicalOf = (counts: readonly DurationCount[]) =>
+    learn(counts, { status: 'RUNNING', now: TODAY * DAY + HOUR, maxIntervalMs: 0 }).typicalMs;
 
   it('is the median of the 30 days before today, within 7.5 %', () => {
     const counts = [
@@ -162,21 +166,21 @@ describe('typicalDuration', () => {
       { day: TODAY - 1, bucket: bucketOf(5 * MINUTE), count: 5 },
       { day: TODAY, bucket: bucketOf(HOUR), count: 1000 },
     ];
-    const typical = Number(typicalDuration(counts, now));
+    const typical = Number(typicalOf(counts));
     expect(Math.abs(typical / (10 * MINUTE) - 1)).toBeLessThan(BUCKET);
   });
 
   it('includes the durations of today while the days before have fewer than 20', () => {
     const past = { day: TODAY - 1, bucket: bucketOf(MINUTE), count: 19 };
-    expect(typicalDuration([past], now)).toBeUndefined();
+    expect(typicalOf([past])).toBeUndefined();
     const today = { day: TODAY, bucket: bucketOf(MINUTE), count: 1 };
-    expect(typicalDuration([past, today], now)).toBeGreaterThan(50 * SECOND);
+    expect(typicalOf([past, today])).toBeGreaterThan(50 * SECOND);
     const hour = { day: TODAY, bucket: bucketOf(HOUR), count: 100 };
-    expect(typicalDuration([past, hour], now)).toBeGreaterThan(50 * MINUTE);
-    expect(typicalDuration([{ ...past, count: 20 }, hour], now)).toBeLessThan(2 * MINUTE);
+    expect(typicalOf([past, hour])).toBeGreaterThan(50 * MINUTE);
+    expect(typicalOf([{ ...past, count: 20 }, hour])).toBeLessThan(2 * MINUTE);
   });
 
   it('is undefined without durations', () => {
-    expect(typicalDuration([], now)).toBeUndefined();
+    expect(typicalOf([])).toBeUndefined();
   });
 });

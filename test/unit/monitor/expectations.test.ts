@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import { bucketOf, dayOf, type DurationCount, middleOf } from '../../../src/domain/durations.ts';
-import type { Expectations } from '../../../src/domain/expectation.ts';
+import {
+  bucketOf,
+  dayOf,
+  type DurationCount,
+  middleOf,
+  type Expectations,
+} from '../../../src/domain/limits.ts';
 import type { UnfinishedStatus } from '../../../src/domain/status.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { createExpectations } from '../../../src/monitor/expectations.ts';

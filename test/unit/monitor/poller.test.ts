@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
-import { bucketOf, dayOf } from '../../../src/domain/durations.ts';
+import { bucketOf, dayOf } from '../../../src/domain/limits.ts';
 import { UNFINISHED_STATUSES } from '../../../src/domain/status.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { createPoller } from '../../../src/monitor/poller.ts';

@@ -1,4 +1,4 @@
-import type { DurationCount } from '../../../domain/durations.ts';
+import type { DurationCount } from '../../../domain/limits.ts';
 import type { StoreReader } from '../../../monitor/ports/store.ts';
 import type { Database } from '../database.ts';
 import { toStored } from './text.ts';

@@ -1,4 +1,4 @@
-import type { DurationCount } from '../../../domain/durations.ts';
+import type { DurationCount } from '../../../domain/limits.ts';
 import type { ProjectState, StateDurations } from '../../../monitor/ports/store.ts';
 import type { Connection } from '../connection.ts';
 

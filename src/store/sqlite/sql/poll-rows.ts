@@ -1,4 +1,4 @@
-import type { AddedDurations } from '../../../domain/durations.ts';
+import type { AddedDurations } from '../../../domain/limits.ts';
 import type { KnownRecord } from '../../../domain/record.ts';
 import type { Kind } from '../../../domain/status.ts';
 import type { Changes, Transition } from '../../../domain/transition.ts';

@@ -1,5 +1,5 @@
 import { systemClock } from '../../../../src/app/clock.ts';
-import { countDurations } from '../../../../src/domain/durations.ts';
+import { countDurations } from '../../../../src/domain/limits.ts';
 import type { Kind } from '../../../../src/domain/status.ts';
 import type { Store } from '../../../../src/monitor/ports/store.ts';
 import { listingOf } from '../../../support/monitor.ts';
@@ -19,7 +19,7 @@ export async function see(
   if (known === undefined) throw new Error('not loaded');
   const changes = detectChanges(known, listingOf(statuses), { at, missingAfter: 3 });
   const health = await store.loadHealth(project);
-  const durations = kind === 'prompt' ? countDurations(changes.transitions, { at }) : [];
+  const durations = kind === 'prompt' ? countDurations(changes.transitions, at) : [];
   const commit = { project, at, health, version, durations };
   await store.commitPoll({ ...commit, listings: new Map([[kind, changes]]) });
 }

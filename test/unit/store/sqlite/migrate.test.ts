@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { causeOf } from '../../../../src/domain/cause.ts';
-import { bucketOf, dayOf } from '../../../../src/domain/durations.ts';
+import { bucketOf, dayOf } from '../../../../src/domain/limits.ts';
 import { UNFINISHED_STATUSES } from '../../../../src/domain/status.ts';
 import { createDurationQuery } from '../../../../src/store/sqlite/sql/duration-query.ts';
 import { createFailureCounts } from '../../../../src/store/sqlite/sql/failure-counts.ts';
