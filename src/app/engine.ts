@@ -9,7 +9,7 @@ import { createShutdown, endProcess, type ShutdownControl } from './lifecycle.ts
 import type { Logger } from '../log/logger.ts';
 import { EventLog } from '../log/lines.ts';
 import { emitTo, type FinishedPoll, type Observer } from '../monitor/events.ts';
-import { createExpectations, type LearnedExpectations } from '../monitor/expectations.ts';
+import { LearnedExpectations } from '../monitor/expectations.ts';
 import { createFailureReporter, type FailureReporter } from '../monitor/failure-reporter.ts';
 import { NEVER_POLLED } from '../monitor/poll-health.ts';
 import { createPoller, type Poller } from '../monitor/poller.ts';
@@ -151,7 +151,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     ...(sharing && { lease: () => sharing.worker.lease() }),
   });
 
-  const expectations = createExpectations({ store, clock, projects, maxIntervalMs });
+  const expectations = new LearnedExpectations({ store, clock, projects, maxIntervalMs });
   observers.push(expectations.observe, wakeReporter(reporter, sharing));
 
   const mayPoll = (id: string) => sharing === undefined || sharing.worker.mayPoll(id);

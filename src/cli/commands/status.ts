@@ -100,12 +100,12 @@ async function readExpectations(
   const waiting = new Map<string, ProjectConfig>();
   for (const project of projects) if (ids.has(project.id)) waiting.set(project.id, project);
   if (waiting.size === 0) return () => undefined;
-  const [{ createExpectations }, { createLongestInterval }] = await Promise.all([
+  const [{ LearnedExpectations }, { createLongestInterval }] = await Promise.all([
     import('../../monitor/expectations.ts'),
     import('../../schedule/longest-interval.ts'),
   ]);
   const longestInterval = createLongestInterval(clock);
-  const expectations = createExpectations({
+  const expectations = new LearnedExpectations({
     store: reader,
     clock,
     projects: () => waiting,

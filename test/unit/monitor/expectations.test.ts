@@ -9,7 +9,7 @@ import {
 } from '../../../src/domain/limits.ts';
 import type { UnfinishedStatus } from '../../../src/domain/status.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { createExpectations } from '../../../src/monitor/expectations.ts';
+import { LearnedExpectations } from '../../../src/monitor/expectations.ts';
 
 const DAY = 86_400_000;
 const MINUTE = 60_000;
@@ -31,7 +31,7 @@ function setUp(...ids: readonly string[]) {
   const intervals = new Map<string, number>();
   let failure: Error | undefined;
   let readsBefore = 0;
-  const expectations = createExpectations({
+  const expectations = new LearnedExpectations({
     store: {
       durations: async (states, firstDay) => {
         asked.push(states.map(({ project, status }) => `${project} ${status}`));
@@ -190,17 +190,4 @@ describe('expectations', () => {
       expect(expectations.of('p11')?.PENDING.source).toBe('default');
     },
   );
-
-  it('are read again in batches of 100 for statuses with too few durations', async () => {
-    const ids = Array.from({ length: 60 }, (_, index) => `p${index}`);
-    const { expectations, asked, clock, know, move } = setUp(...ids);
-    know('p0', 'RUNNING', 20, 1);
-    await expectations.refresh();
-    asked.length = 0;
-    clock.time += 1;
-    for (const id of ids) move(id);
-    await expectations.refresh();
-    expect(asked.map(({ length }) => length)).toEqual([100, 19]);
-    expect(asked.flat()).not.toContain('p0 RUNNING');
-  });
 });
