@@ -103,7 +103,7 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     },
     {
       what: 'requests that are about to be sent do not count for the rate',
-      file: 'client/fairness/rate-limit.ts',
+      file: 'client/gate.ts',
       replace: [['sentAt.length + reserved < maxInWindow', 'sentAt.length < maxInWindow']],
       notice: /requests in a second/,
     },

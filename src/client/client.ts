@@ -8,14 +8,11 @@ import type { EvaluationService, ServiceSettings } from '../monitor/ports/servic
 import type { ApiKey, ReadApiKey } from './api-key.ts';
 import { createConnections, createDispatcher } from './sending/dispatcher.ts';
 import { readErrorInfo } from './error-info.ts';
-import { createGate } from './fairness/gate.ts';
+import { createRateLimit, Gate } from './gate.ts';
 import type { RecordBudget } from './listing/record-budget.ts';
 import { createListingRequest } from './listing-request.ts';
-import { createRetryHolds } from './fairness/retry-holds.ts';
-import { createRateLimit } from './fairness/rate-limit.ts';
 import { withRetries } from './sending/retry.ts';
 import { createSender } from './sending/sender.ts';
-import { createFailingProjects } from './fairness/failing-projects.ts';
 
 export interface EvaluationServiceOptions {
   readonly service: ServiceSettings;
@@ -53,18 +50,13 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   const { origin } = new URL(service.baseUrl);
   const open = () => options.dispatcher ?? createDispatcher({ ...service, origin, clock });
   const connections = createConnections(open, clock);
-  const gate = createGate({
-    slots: service.maxConcurrency,
-    rate: options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock),
-    clock,
-  });
-  const retryHolds = createRetryHolds(clock);
+  const rate = options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock);
+  const gate = new Gate(service.maxConcurrency, rate, clock);
   const send = createSender({
     ...service,
     version,
     connections,
     gate,
-    retryHolds,
     clock,
     emit,
   });
@@ -73,7 +65,6 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     maxItems: service.maxItems,
     records,
   });
-  const failingProjects = createFailingProjects();
   /** Listings that are known to have further pages. */
   const paged = new Set<string>();
 
@@ -99,9 +90,8 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
       signal.waits.throwIfAborted();
       const path = `/v2/projects/${segmentOf(project)}/${kind}s/`;
       const endpoint = kind === 'prompt' ? 'list_prompts' : 'list_datasets';
-      const running = failingProjects.beginListing(project);
       const emitRetry = emitRetries(endpoint, emit);
-      const attempt = async () =>
+      const attempt = async (number: number) =>
         await withKey(project, (key) =>
           request({
             kind,
@@ -111,7 +101,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
             previous,
             revalidate,
             allowDifference,
-            classOf: () => (isFailing || failingProjects.has(project) ? 'failing' : 'healthy'),
+            requestClass: isFailing || number > 1 ? 'failing' : 'healthy',
             signal,
             onStart: () => {
               onRequest();
@@ -124,21 +114,16 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
             },
           }),
         );
-      try {
-        return await withRetries(attempt, {
-          retries: service.retries,
-          signal,
-          clock,
-          random,
-          onFailure: running.onAttemptFailed,
-          onWait: ({ reason, details: { statusCode } }, number, delayMs) => {
-            const type = 'api.retry_scheduled';
-            emit({ type, project, endpoint, attempt: number, delayMs, reason, statusCode });
-          },
-        });
-      } finally {
-        running.end();
-      }
+      return await withRetries(attempt, {
+        retries: service.retries,
+        signal,
+        clock,
+        random,
+        onWait: ({ reason, details: { statusCode } }, number, delayMs) => {
+          const type = 'api.retry_scheduled';
+          emit({ type, project, endpoint, attempt: number, delayMs, reason, statusCode });
+        },
+      });
     },
 
     getErrorInfo: async (project, promptId, signal) => {
@@ -151,7 +136,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
           endpoint,
           path,
           key,
-          classOf: () => 'detail',
+          requestClass: 'detail',
           signal,
           onStart,
           interpret: (body) => body && readErrorInfo(body, key.scrub),

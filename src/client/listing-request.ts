@@ -22,7 +22,7 @@ interface ListingRequestOptions {
 interface ListingRequest
   extends
     Pick<ListOptions, 'previous' | 'revalidate' | 'allowDifference' | 'signal'>,
-    Pick<ApiRequest<unknown>, 'path' | 'key' | 'classOf'> {
+    Pick<ApiRequest<unknown>, 'path' | 'key' | 'requestClass'> {
   readonly kind: Kind;
   readonly endpoint: Endpoint;
   /** Called when a request gets its slot. */
@@ -45,7 +45,7 @@ export function createListingRequest(
 
   return async function request(wanted): Promise<ListingAnswer> {
     const { kind, endpoint, path, key, previous, revalidate, allowDifference } = wanted;
-    const { classOf, signal, onStart } = wanted;
+    const { requestClass, signal, onStart } = wanted;
     last += 1;
     const basis = { previous, allowDifference };
     const rank = last;
@@ -71,7 +71,7 @@ export function createListingRequest(
         path,
         key,
         etag: revalidate === 'etag' ? etagOfBasis(previous) : undefined,
-        classOf,
+        requestClass,
         signal,
         onStart,
         onPiece: (piece) => {

@@ -57,7 +57,6 @@ export async function requestHeartbeat(
       signal: { waits: signal },
       clock: systemClock,
       random: Math.random,
-      onFailure: () => {},
       onWait: () => {},
     });
   } finally {

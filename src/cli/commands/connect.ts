@@ -3,7 +3,7 @@ import type { Config, ProjectConfig } from '../../config/config.ts';
 import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 import { createApiKeyReader } from '../../client/api-key.ts';
 import { createEvaluationService } from '../../client/client.ts';
-import { createRateLimit } from '../../client/fairness/rate-limit.ts';
+import { createRateLimit } from '../../client/gate.ts';
 import { createRecordBudget } from '../../client/listing/record-budget.ts';
 import type { Listing } from '../../domain/record.ts';
 import { type Kind, PROMPT_STATUSES, type Status } from '../../domain/status.ts';

@@ -23,8 +23,6 @@ export interface RetryPolicy {
   readonly clock: Pick<Clock, 'sleep'>;
   /** Returns a random number from 0 up to, not including, 1. */
   readonly random: () => number;
-  /** Called after each failed attempt. */
-  readonly onFailure: () => void;
   /** Called when the wait for the next attempt begins. */
   readonly onWait: (error: ApiError, attempt: number, delayMs: number) => void;
 }
@@ -36,7 +34,7 @@ export interface RetryPolicy {
  */
 export async function withRetries<T>(
   attempt: (number: number) => Promise<T>,
-  { retries, signal, clock, random, onFailure, onWait }: RetryPolicy,
+  { retries, signal, clock, random, onWait }: RetryPolicy,
 ): Promise<T> {
   return await pRetry(attempt, {
     retries,
@@ -44,7 +42,6 @@ export async function withRetries<T>(
     minTimeout: 0,
     onFailedAttempt: async ({ error, attemptNumber, retriesLeft }) => {
       if (!(error instanceof ApiError)) throw error;
-      onFailure();
       if (retriesLeft === 0 || !shouldRetry(error)) throw error;
       signal.waits.throwIfAborted();
       const delayMs = delayBefore(error, attemptNumber, random());

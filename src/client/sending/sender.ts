@@ -6,8 +6,7 @@ import type { Shutdown } from '../../monitor/ports/shutdown.ts';
 import { requestFailure } from '../errors.ts';
 import type { Connections } from './dispatcher.ts';
 import { exchange, type Exchange, type ResponseHead } from './exchange.ts';
-import type { Gate, RequestClass } from '../fairness/gate.ts';
-import type { RetryHolds } from '../fairness/retry-holds.ts';
+import type { Gate, RequestClass } from '../gate.ts';
 import { readReply, withRequest } from './reply.ts';
 import type { ApiKey } from '../api-key.ts';
 import type { Scrub } from '../../domain/scrub.ts';
@@ -30,7 +29,6 @@ export interface SenderOptions extends Pick<
   readonly version: string;
   readonly connections: Connections;
   readonly gate: Gate;
-  readonly retryHolds: RetryHolds;
   readonly clock: Clock;
   readonly emit: Observer;
 }
@@ -42,7 +40,7 @@ export interface ApiRequest<T> {
   readonly key: ApiKey;
   /** ETag for a conditional request, which the service may answer with 304. */
   readonly etag?: string | undefined;
-  readonly classOf: () => RequestClass;
+  readonly requestClass: RequestClass;
   readonly signal: Shutdown;
   /** Called when the request gets its slot. */
   readonly onStart?: () => void;
@@ -60,7 +58,7 @@ export interface ApiRequest<T> {
 export type Sender = <T>(request: ApiRequest<T>) => Promise<T>;
 
 export function createSender(options: SenderOptions): Sender {
-  const { timeoutMs, connections, gate, retryHolds, clock, emit } = options;
+  const { timeoutMs, connections, gate, clock, emit } = options;
   const { origin, pathname } = new URL(options.baseUrl);
   const basePath = pathname === '/' ? '' : pathname;
   const usualHeaders = {
@@ -69,13 +67,20 @@ export function createSender(options: SenderOptions): Sender {
     'user-agent': `evalwatch/${options.version}`,
   };
 
-  return async ({ endpoint, path, key, etag, classOf, signal, onStart, onPiece, interpret }) => {
+  return async ({
+    endpoint,
+    path,
+    key,
+    etag,
+    requestClass,
+    signal,
+    onStart,
+    onPiece,
+    interpret,
+  }) => {
     const { scrub } = key;
-    retryHolds.throwIfHeld(key.text);
-    const pass = await gate.enter(classOf, signal.waits);
+    const pass = await gate.enter(requestClass, key.text, signal.waits);
     try {
-      // The answer to another request may have asked to wait meanwhile.
-      retryHolds.throwIfHeld(key.text);
       onStart?.();
       const sendWithin = (limitMs: number) =>
         exchange(connections, {
@@ -114,7 +119,7 @@ export function createSender(options: SenderOptions): Sender {
         if (error instanceof ApiError) {
           const url = cleanText(`${origin}${basePath}${path}`, MAX_URL_LENGTH, scrub);
           failure = withRequest(describe(error, answer, { endpoint, scrub }), { url, head });
-          retryHolds.holdAfter(key.text, failure);
+          gate.hold(key.text, failure);
           if (RENEWING.has(failure.reason)) connections.renew(RENEW_EVERY_MS);
         }
         throw failure ?? error;

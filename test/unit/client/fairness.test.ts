@@ -30,33 +30,26 @@ describe('a failing project', () => {
     await Promise.all([...hanging, ...details]);
   });
 
-  it('counts as failing from its first failed attempt on, for both of its listings', async () => {
+  it('is every project with a failed attempt: its retries use at most half of the slots', async () => {
     const { url, requests } = await serve((request, response) => {
-      const path = request.url ?? '';
-      if (path.includes('well')) response.end(BODY);
-      else if (path.endsWith('/prompts/')) response.writeHead(500).end();
+      if (projectOf(request.url) === 'well') response.end(BODY);
+      else if (requests.length <= 4) response.writeHead(500).end();
     });
-    const due = Promise.withResolvers<void>();
-    const clock = { ...systemClock, sleep: () => due.promise };
     const { service, events } = connect({
       baseUrl: url,
       maxConcurrency: 4,
       timeoutMs: 60_000,
       retries: 1,
-      clock,
     });
-    const failing = ['a', 'b'].flatMap((project) => [
-      failureOf(service.list(project, 'prompt', listOptions())),
-      failureOf(service.list(project, 'dataset', listOptions())),
-    ]);
+    const failing = Array.from({ length: 4 }, (_, index) =>
+      failureOf(service.list(`fails-${index}`, 'prompt', listOptions())),
+    );
     await vi.waitFor(() => {
-      expect(events.filter(({ type }) => type === 'api.retry_scheduled')).toHaveLength(2);
+      expect(events.filter(({ type }) => type === 'api.retry_sent')).toHaveLength(2);
     }, PATIENCE);
-    due.resolve();
-    // Both dataset listings hang and take half of the slots: the second attempts of the prompt listings must wait.
     await service.list('well', 'prompt', listOptions());
     await service.list('well', 'prompt', listOptions());
-    expect(requests).toHaveLength(6);
+    expect(requests).toHaveLength(8);
     await service.close();
     await Promise.all(failing);
   });

@@ -1,16 +1,13 @@
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import {
-  createGate,
-  type Gate,
-  type Pass,
-  type RequestClass,
-} from '../../../src/client/fairness/gate.ts';
-import { createRateLimit } from '../../../src/client/fairness/rate-limit.ts';
+import { createRateLimit, Gate, type Pass, type RequestClass } from '../../../src/client/gate.ts';
 
-const clock = { monotonic: () => performance.now() };
 const never = new AbortController().signal;
+
+function open(slots: number, perSecond = 0): Gate {
+  return new Gate(slots, createRateLimit(perSecond, systemClock), systemClock);
+}
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -32,12 +29,8 @@ interface Admitted {
 /** Sends requests through a gate and records the order in which they are admitted. */
 function crowd(gate: Gate) {
   const admitted: Admitted[] = [];
-  const queue = async (
-    who: string,
-    wanted: RequestClass | (() => RequestClass),
-    signal = never,
-  ): Promise<void> => {
-    const pass = await gate.enter(typeof wanted === 'string' ? () => wanted : wanted, signal);
+  const queue = async (who: string, requestClass: RequestClass, signal = never): Promise<void> => {
+    const pass = await gate.enter(requestClass, 'key', signal);
     pass.sent();
     admitted.push({ who, pass });
   };
@@ -46,9 +39,7 @@ function crowd(gate: Gate) {
 
 describe('gate slots', () => {
   it('are never exceeded, and a slot released twice admits only one waiting request', async () => {
-    const { queue, names, admitted } = crowd(
-      createGate({ clock: systemClock, slots: 2, rate: createRateLimit(0, clock) }),
-    );
+    const { queue, names, admitted } = crowd(open(2));
     for (const who of ['a', 'b', 'c', 'd']) void queue(who, 'healthy');
     await settle();
     expect(names()).toEqual(['a', 'b']);
@@ -57,29 +48,13 @@ describe('gate slots', () => {
     await settle();
     expect(names()).toEqual(['a', 'b', 'c']);
   });
-
-  it('held by a project count as failing from the moment the project starts to fail', async () => {
-    const { queue, names } = crowd(
-      createGate({ clock: systemClock, slots: 4, rate: createRateLimit(0, clock) }),
-    );
-    let isFailing = false;
-    for (const who of ['a', 'b']) void queue(who, () => (isFailing ? 'failing' : 'healthy'));
-    await settle();
-    isFailing = true;
-    void queue('c', 'failing');
-    await settle();
-    expect(names()).toEqual(['a', 'b']);
-    void queue('d', 'healthy');
-    await settle();
-    expect(names()).toEqual(['a', 'b', 'd']);
-  });
 });
 
 describe('the admission order', () => {
   /** Returns the order of admission of a full queue to one slot, always left at once. */
   async function orderOf(...line: readonly (readonly [string, RequestClass])[]): Promise<string> {
-    const gate = createGate({ clock: systemClock, slots: 1, rate: createRateLimit(0, clock) });
-    const holder = await gate.enter(() => 'healthy', never);
+    const gate = open(1);
+    const holder = await gate.enter('healthy', 'key', never);
     const { queue, admitted, names } = crowd(gate);
     for (const [who, kind] of line) void queue(who, kind);
     holder.release();
@@ -108,7 +83,7 @@ describe('the admission order', () => {
 
 describe('aborting a wait at the gate', () => {
   it('removes the request from the queue, rejects with the reason of the signal, and loses no slot', async () => {
-    const gate = createGate({ clock: systemClock, slots: 1, rate: createRateLimit(0, clock) });
+    const gate = open(1);
     const { queue, names, admitted } = crowd(gate);
     const controller = new AbortController();
     const reason = new Error('stopping');
@@ -120,13 +95,11 @@ describe('aborting a wait at the gate', () => {
     admitted[0]?.pass.release();
     await settle();
     expect(names()).toEqual(['a', 'c']);
-    await expect(gate.enter(() => 'healthy', controller.signal)).rejects.toBe(reason);
+    await expect(gate.enter('healthy', 'key', controller.signal)).rejects.toBe(reason);
   });
 
   it('leaves no timer behind when no other request waits', async () => {
-    const { queue } = crowd(
-      createGate({ clock: systemClock, slots: 5, rate: createRateLimit(1, clock) }),
-    );
+    const { queue } = crowd(open(5, 1));
     const controller = new AbortController();
     await queue('a', 'healthy');
     const given = queue('b', 'healthy', controller.signal);
@@ -135,28 +108,12 @@ describe('aborting a wait at the gate', () => {
     await expect(given).rejects.toBe(controller.signal.reason);
     expect(vi.getTimerCount()).toBe(0);
   });
-
-  it('causes no process warning with 200 requests waiting on one signal', async () => {
-    const warnings: Error[] = [];
-    const note = (warning: Error) => warnings.push(warning);
-    process.on('warning', note);
-    const controller = new AbortController();
-    const gate = createGate({ clock: systemClock, slots: 1, rate: createRateLimit(0, clock) });
-    const waiting = Array.from({ length: 200 }, () =>
-      gate.enter(() => 'healthy', controller.signal),
-    );
-    controller.abort();
-    await Promise.allSettled(waiting);
-    await settle();
-    process.off('warning', note);
-    expect(warnings).toEqual([]);
-  });
 });
 
 describe('the rate limit', () => {
   it('counts a request from when it is sent, not from when it got its slot', async () => {
-    const gate = createGate({ clock: systemClock, slots: 8, rate: createRateLimit(1, clock) });
-    const first = await gate.enter(() => 'healthy', never);
+    const gate = open(8, 1);
+    const first = await gate.enter('healthy', 'key', never);
     const { queue, names } = crowd(gate);
     void queue('second', 'healthy');
     await vi.advanceTimersByTimeAsync(5000);
@@ -168,8 +125,8 @@ describe('the rate limit', () => {
   });
 
   it('does not count a request that was never sent', async () => {
-    const gate = createGate({ clock: systemClock, slots: 8, rate: createRateLimit(1, clock) });
-    const first = await gate.enter(() => 'healthy', never);
+    const gate = open(8, 1);
+    const first = await gate.enter('healthy', 'key', never);
     const { queue, names } = crowd(gate);
     void queue('second', 'healthy');
     first.release();
@@ -192,7 +149,7 @@ it('the gate keeps all its limits and settles every request, in any sequence', a
   });
   await fc.assert(
     fc.asyncProperty(setting, fc.array(step, { maxLength: 40 }), async ({ slots, rate }, steps) => {
-      const gate = createGate({ clock: systemClock, slots, rate: createRateLimit(rate, clock) });
+      const gate = open(slots, rate);
       const inFlight: RequestClass[] = [];
       const sentAt: number[] = [];
       let ended = 0;
@@ -201,7 +158,7 @@ it('the gate keeps all its limits and settles every request, in any sequence', a
         const controller = new AbortController();
         if (givesUpAfterMs !== null) setTimeout(() => controller.abort(), givesUpAfterMs);
         try {
-          const pass = await gate.enter(() => kind, controller.signal);
+          const pass = await gate.enter(kind, 'key', controller.signal);
           inFlight.push(kind);
           const failing = inFlight.filter((other) => other === 'failing').length;
           const details = inFlight.filter((other) => other === 'detail').length;
@@ -212,7 +169,7 @@ it('the gate keeps all its limits and settles every request, in any sequence', a
           expect(failing + details).toBeLessThanOrEqual(Math.max(1, slots - 1));
           await sleep(connectMs);
           pass.sent();
-          sentAt.push(clock.monotonic());
+          sentAt.push(systemClock.monotonic());
           await sleep(holdMs);
           inFlight.splice(inFlight.indexOf(kind), 1);
           pass.release();
