@@ -1,4 +1,4 @@
-import { DURATION_PATTERN } from '../src/domain/duration.ts';
+import { DURATION_PATTERN } from '../src/domain/options.ts';
 import { configJsonSchema } from '../src/config/json-schema.ts';
 import { OVERRIDES } from '../src/config/load.ts';
 import { SIZE_PATTERN } from '../src/config/options.ts';

@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { parseDuration } from '../domain/duration.ts';
+import { parseDuration } from '../domain/options.ts';
 import { PROMPT_STATUSES, type Status } from '../domain/status.ts';
 
 /** The options that several commands have, as commander passes them. A command has only those that it adds. */

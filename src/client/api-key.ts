@@ -1,5 +1,5 @@
 import type { Scrub } from '../domain/scrub.ts';
-import type { SecretSource } from '../domain/secret-source.ts';
+import type { SecretSource } from '../domain/options.ts';
 import { describeFault, readFile } from '../files/read-file.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import type { SecretSource } from '../domain/secret-source.ts';
+import type { SecretSource } from '../domain/options.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Endpoint, Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';

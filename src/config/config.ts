@@ -1,7 +1,6 @@
 import type { Expectations } from '../domain/limits.ts';
-import type { LogLevel } from '../domain/log-level.ts';
+import type { LogLevel, SecretSource } from '../domain/options.ts';
 import type { ListenAddress } from './addresses.ts';
-import type { SecretSource } from '../domain/secret-source.ts';
 import type { ServiceSettings } from '../monitor/ports/service.ts';
 
 /** A file whose content is part of a configuration. */

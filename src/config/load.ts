@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { dirname, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import type { Expectations } from '../domain/limits.ts';
-import type { SecretSource } from '../domain/secret-source.ts';
+import type { SecretSource } from '../domain/options.ts';
 import { readTextFile } from '../files/read-file.ts';
 import type { Config, HeartbeatUrl, Source } from './config.ts';
 import { throwFaults, type Tree } from './config-error.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { DURATION_PATTERN, parseDuration } from '../domain/duration.ts';
+import { DURATION_PATTERN, parseDuration } from '../domain/options.ts';
 import { VARIABLE_NAME } from './environment.ts';
 import { quoteId } from '../domain/suggest.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LOG_LEVELS } from '../domain/log-level.ts';
+import { LOG_LEVELS } from '../domain/options.ts';
 import {
   DEFAULT_LISTEN,
   parseBaseUrl,

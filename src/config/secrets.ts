@@ -1,6 +1,6 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { resolve } from 'node:path';
-import type { SecretSource } from '../domain/secret-source.ts';
+import type { SecretSource } from '../domain/options.ts';
 import { readTextFile } from '../files/read-file.ts';
 import { parseHeartbeatUrl } from './addresses.ts';
 import type { HeartbeatUrl } from './config.ts';

@@ -2,7 +2,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
-import { CLIENT_AUTH_TYPES, type Protection, type TlsSettings } from '../domain/protection.ts';
+import { CLIENT_AUTH_TYPES, type Protection, type TlsSettings } from '../domain/options.ts';
 import { type Finding, type Options, throwFaults, type Tree } from './config-error.ts';
 import { choice, mapping, path, wrongType } from './options.ts';
 import { type PemFile, readPemFile } from './secrets.ts';

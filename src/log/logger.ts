@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 import { pino } from 'pino';
-import { LOG_LEVELS, type LogLevel } from '../domain/log-level.ts';
+import { LOG_LEVELS, type LogLevel } from '../domain/options.ts';
 import { visibleJson } from '../domain/visible.ts';
 import { isBug } from '../monitor/errors.ts';
 

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import type { LogLevel } from '../domain/log-level.ts';
+import type { LogLevel } from '../domain/options.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { MonitorEvent, Observer } from '../monitor/events.ts';
 import type { ExpectationsOf } from '../domain/limits.ts';

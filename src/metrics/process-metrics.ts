@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
-import { LOG_LEVELS, type LogLevel } from '../domain/log-level.ts';
+import { LOG_LEVELS, type LogLevel } from '../domain/options.ts';
 import { STORE_FAILURE_REASONS } from '../monitor/errors.ts';
 import {
   ENDPOINTS,

@@ -1,4 +1,4 @@
-import { isErrorId, SPECIAL_ERROR_LABELS, type ErrorTotal } from '../domain/error-label.ts';
+import { isErrorId, SPECIAL_ERROR_LABELS, type ErrorTotal } from '../domain/failure.ts';
 import { ANOMALY_REASONS, type AnomalyReason } from '../domain/record.ts';
 import {
   UNFINISHED_STATUSES,

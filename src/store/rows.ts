@@ -1,5 +1,4 @@
-import type { ErrorTotal } from '../domain/error-label.ts';
-import type { NoErrorInfoReason, Settlement } from '../domain/failure.ts';
+import type { ErrorTotal, NoErrorInfoReason, Settlement } from '../domain/failure.ts';
 import type { KnownRecord } from '../domain/record.ts';
 import type { Kind, Origin, PromptStatus, Status } from '../domain/status.ts';
 import { StoreError } from '../monitor/errors.ts';

@@ -4,7 +4,7 @@ import { TLSSocket } from 'node:tls';
 import type { Context, Hono } from 'hono';
 import { basicAuth } from 'hono/basic-auth';
 import { HTTPException } from 'hono/http-exception';
-import type { ClientAuth, Protection } from '../domain/protection.ts';
+import type { ClientAuth, Protection } from '../domain/options.ts';
 import { tooMany } from './errors.ts';
 import type { ConnectionEnv } from './limits.ts';
 import { PATHS } from './paths.ts';

@@ -5,7 +5,7 @@ import { createServer as createTcpServer, type Server as TcpServer } from 'node:
 import { isDeepStrictEqual } from 'node:util';
 import { getRequestListener, RequestError } from '@hono/node-server';
 import { HTTPException } from 'hono/http-exception';
-import type { Protection, TlsSettings } from '../domain/protection.ts';
+import type { Protection, TlsSettings } from '../domain/options.ts';
 import { createApp, type WebContent } from './app.ts';
 import { answerError } from './errors.ts';
 import { limitConnections } from './limits.ts';

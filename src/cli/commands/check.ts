@@ -5,7 +5,7 @@ import { describeUnset, readHeartbeatUrl, readPostgresUrl } from '../../config/s
 import { loadWebConfig } from '../../config/web-file.ts';
 import { type ConfiguredLimit, DEFAULT_LIMIT_MS } from '../../domain/limits.ts';
 import { readKey } from '../../client/api-key.ts';
-import type { SecretSource } from '../../domain/secret-source.ts';
+import type { SecretSource } from '../../domain/options.ts';
 import { quoteId } from '../../domain/suggest.ts';
 import { UNFINISHED_STATUSES, type UnfinishedStatus } from '../../domain/status.ts';
 import { visible } from '../../domain/visible.ts';

@@ -1,6 +1,5 @@
 import type { AddedDurations, DurationCount } from '../../domain/limits.ts';
-import type { ErrorTotal } from '../../domain/error-label.ts';
-import type { ErrorInfo, Settlement, Tries } from '../../domain/failure.ts';
+import type { ErrorTotal, ErrorInfo, Settlement, Tries } from '../../domain/failure.ts';
 import type { KnownListing } from '../../domain/record.ts';
 import type { Kind, Origin, PromptStatus, Status, UnfinishedStatus } from '../../domain/status.ts';
 import type { Changes, Transition } from '../../domain/transition.ts';

@@ -1,4 +1,4 @@
-import { MAX_ERROR_LABELS } from '../../domain/error-label.ts';
+import { MAX_ERROR_LABELS } from '../../domain/failure.ts';
 import { DATASET_STATUSES, PROMPT_STATUSES } from '../../domain/status.ts';
 import type { Connection } from './connection.ts';
 import { withStoreErrors } from './errors.ts';

@@ -5,7 +5,7 @@ import { HTTPException } from 'hono/http-exception';
 import { stream } from 'hono/streaming';
 import { z } from 'zod';
 import { ownTurn } from '../../concurrency/own-turn.ts';
-import { parseDuration } from '../../domain/duration.ts';
+import { parseDuration } from '../../domain/options.ts';
 import { visibleJson } from '../../domain/visible.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { ExpectationsOf } from '../../domain/limits.ts';

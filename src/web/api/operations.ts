@@ -1,6 +1,6 @@
 import { HTTPException } from 'hono/http-exception';
 import { z } from 'zod';
-import { DURATION_PATTERN } from '../../domain/duration.ts';
+import { DURATION_PATTERN } from '../../domain/options.ts';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
 import {
   causeSchema,

@@ -6,7 +6,7 @@ import {
   formatTime,
   ReaderGoneError,
 } from '../../../src/cli/output.ts';
-import { parseDuration } from '../../../src/domain/duration.ts';
+import { parseDuration } from '../../../src/domain/options.ts';
 
 const failing = (code: string) =>
   new Writable({

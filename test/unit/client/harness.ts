@@ -13,7 +13,7 @@ import {
   createRecordBudget,
   type RecordBudget,
 } from '../../../src/client/listing/record-budget.ts';
-import type { SecretSource } from '../../../src/domain/secret-source.ts';
+import type { SecretSource } from '../../../src/domain/options.ts';
 import { createEvaluationService, type HttpEvaluationService } from '../../../src/client/client.ts';
 import { createApiKeyReader } from '../../../src/client/api-key.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createLogger, type Destination, type LoggerOptions } from '../../../src/log/logger.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { LOG_LEVELS, type LogLevel } from '../../../src/domain/log-level.ts';
+import { LOG_LEVELS, type LogLevel } from '../../../src/domain/options.ts';
 
 function setUp(options: Partial<LoggerOptions> = {}) {
   const texts: string[] = [];

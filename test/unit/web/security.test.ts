@@ -5,7 +5,7 @@ import { connect as connectPlainly } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
-import type { ClientAuth, Protection } from '../../../src/domain/protection.ts';
+import type { ClientAuth, Protection } from '../../../src/domain/options.ts';
 import type { WebContent } from '../../../src/web/app.ts';
 import { ask } from '../../support/ask.ts';
 import { type Certificate, makeCertificate } from '../../support/certificates.ts';

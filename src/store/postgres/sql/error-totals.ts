@@ -4,7 +4,7 @@ import {
   isErrorId,
   MAX_ERROR_LABELS,
   SPECIAL_ERROR_LABELS,
-} from '../../../domain/error-label.ts';
+} from '../../../domain/failure.ts';
 import type { RunInTransaction } from '../database.ts';
 
 /** Number of failures that are read at once: their messages are in memory, several times over. */

@@ -1,6 +1,5 @@
 import { causeOf } from '../../../domain/cause.ts';
-import { errorLabel } from '../../../domain/error-label.ts';
-import type { Settlement, Tries } from '../../../domain/failure.ts';
+import { errorLabel, type Settlement, type Tries } from '../../../domain/failure.ts';
 import type { FailureKey, PendingFailureQuery } from '../../../monitor/ports/store.ts';
 import type { Statement } from '../database.ts';
 import { LEASE_HOLDS } from '../ownership/lease.ts';

@@ -1,6 +1,10 @@
 import { causeOf } from '../../../domain/cause.ts';
-import { errorLabel, MAX_ERROR_LABELS, SPECIAL_ERROR_LABELS } from '../../../domain/error-label.ts';
-import type { ErrorInfo } from '../../../domain/failure.ts';
+import {
+  errorLabel,
+  MAX_ERROR_LABELS,
+  SPECIAL_ERROR_LABELS,
+  type ErrorInfo,
+} from '../../../domain/failure.ts';
 import type { Connection } from '../connection.ts';
 
 /** The labels that are no error_id, for SQL. */

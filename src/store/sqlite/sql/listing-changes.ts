@@ -1,4 +1,4 @@
-import type { ErrorTotal } from '../../../domain/error-label.ts';
+import type { ErrorTotal } from '../../../domain/failure.ts';
 import type { Kind } from '../../../domain/status.ts';
 import type { Connection } from '../connection.ts';
 import { createListingReader, type ListingSnapshots } from './snapshot.ts';

@@ -1,4 +1,4 @@
-import type { ErrorTotal } from '../../../domain/error-label.ts';
+import type { ErrorTotal } from '../../../domain/failure.ts';
 import {
   isUnfinished,
   KINDS,

@@ -1,0 +1,59 @@
+/** Types of options that `config` reads and other folders use. */
+
+/** Levels of the log, the most detailed first. */
+export const LOG_LEVELS = ['debug', 'info', 'warn', 'error'] as const;
+export type LogLevel = (typeof LOG_LEVELS)[number];
+
+/** Grammar of a duration: one or more units in descending order, each at most once. */
+export const DURATION_PATTERN = '^(?=\\d)(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?(\\d+ms)?$';
+
+const DURATION = new RegExp(DURATION_PATTERN);
+/** Length of each unit in ms, in the order of the grammar. */
+const UNITS_MS = [86_400_000, 3_600_000, 60_000, 1000, 1] as const;
+
+/** Parses `500ms`, `10s` or `1h30m` to ms; returns undefined for any other text (docs/specification.md#durations-and-sizes). */
+export function parseDuration(text: string): number | undefined {
+  const amounts: readonly (string | undefined)[] | undefined = DURATION.exec(text)?.slice(1);
+  return amounts?.reduce((sum, amount, index) => {
+    return sum + Number.parseInt(amount ?? '0', 10) * (UNITS_MS[index] ?? 0);
+  }, 0);
+}
+
+/** Source of a secret: an API key (docs/specification.md#api-keys) or the connection string of the database. */
+export type SecretSource =
+  | {
+      readonly file: string;
+      /** Whether the path could be the key itself, so that no message shows it unless there is such a file. */
+      readonly couldBeKey?: boolean;
+    }
+  /** `value` is that of the variable `env` when the configuration was loaded; undefined if it was unset or empty. */
+  | { readonly env: string; readonly value: string | undefined };
+
+/** TLS and logins of the HTTP interface (docs/specification.md#protection). */
+export interface Protection {
+  /** Undefined for plain HTTP. */
+  readonly tls: TlsSettings | undefined;
+  /** The bcrypt hash (`$2b$`) of each user's password; empty if no login is needed. */
+  readonly users: ReadonlyMap<string, string>;
+}
+
+export interface TlsSettings {
+  /** Options of Node's `tls.createSecureContext`: contents of PEM files, and versions. */
+  readonly context: {
+    readonly cert: string;
+    readonly key: string;
+    /** CA certificates that client certificates are verified against. */
+    readonly ca: string | undefined;
+    readonly minVersion?: 'TLSv1.2' | 'TLSv1.3';
+    readonly maxVersion?: 'TLSv1.2' | 'TLSv1.3';
+  };
+  readonly clientAuth: ClientAuth;
+}
+
+/** Which client certificates are requested and verified; the names are those of Go's crypto/tls. */
+export const CLIENT_AUTH_TYPES = [
+  'NoClientCert',
+  'VerifyClientCertIfGiven',
+  'RequireAndVerifyClientCert',
+] as const;
+export type ClientAuth = (typeof CLIENT_AUTH_TYPES)[number];
