@@ -117,10 +117,10 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       what: 'a reload that the store refuses half way has removed projects',
       file: 'app/configure.ts',
       replace: [
-        ['      health = await loadHealth(added);\n', ''],
+        ['    const health = await loadHealth(added);\n', ''],
         [
           'configureProjects(ids, clock.now());',
-          'configureProjects(ids, clock.now());\nhealth = await loadHealth(added);',
+          'configureProjects(ids, clock.now());\nconst health = await loadHealth(added);',
         ],
       ],
       notice: /a reload failed, and/,

@@ -1,7 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, ProjectConfig } from '../config/config.ts';
 import type { HttpEvaluationService } from '../client/client.ts';
-import type { ReplaceableService } from '../client/replaceable-service.ts';
 import type { EventLog } from '../log/lines.ts';
 import type { Logger } from '../log/logger.ts';
 import { NEVER_POLLED } from '../monitor/poll-health.ts';
@@ -48,7 +47,8 @@ export interface ConfigureOptions {
   readonly inForce: ConfigInForce;
   readonly store: Store;
   readonly sharing: WorkSharing | undefined;
-  readonly service: ReplaceableService;
+  /** The client of the service that further calls use. */
+  readonly inUse: { client: HttpEvaluationService };
   readonly createService: (settings: Config['service']) => HttpEvaluationService;
   readonly poller: Poller;
   readonly log: EventLog;
@@ -61,7 +61,7 @@ export interface ConfigureOptions {
  * and this process keeps the old configuration.
  */
 export function createConfigure(options: ConfigureOptions): (next: Config) => Promise<void> {
-  const { inForce, store, sharing, service, createService, poller, log, logger, clock } = options;
+  const { inForce, store, sharing, inUse, createService, poller, log, logger, clock } = options;
 
   async function loadHealth(ids: readonly string[]): Promise<readonly PollHealth[]> {
     if (ids.length === 0) return [];
@@ -74,27 +74,21 @@ export function createConfigure(options: ConfigureOptions): (next: Config) => Pr
   return async (next) => {
     const before = inForce.projects();
     const hasNewService = !isDeepStrictEqual(next.service, inForce.config().service);
-    const nextService = hasNewService ? createService(next.service) : undefined;
+    const nextClient = hasNewService ? createService(next.service) : undefined;
     const ids = [...projectsOf(next).keys()];
     // With several workers, a worker receives the health of a project when it takes ownership.
     const added = sharing ? [] : ids.filter((id) => !before.has(id));
-    let health: readonly PollHealth[];
-    try {
-      // Every step that can fail precedes the one change.
-      health = await loadHealth(added);
-      await store.configureProjects(ids, clock.now());
-    } catch (error) {
-      await nextService?.close();
-      throw error;
-    }
+    // Every step that can fail precedes the one change.
+    const health = await loadHealth(added);
+    await store.configureProjects(ids, clock.now());
     for (const [index, id] of added.entries()) poller.watch(id, health[index]);
     inForce.set(next);
     for (const id of before.keys()) if (!inForce.projects().has(id)) poller.unwatch(id);
     sharing?.configure(next);
-    if (nextService === undefined) {
-      service.renewConnections();
-    } else {
-      service.replace(nextService);
+    // Running calls end with the client that they began with.
+    inUse.client.renewConnections();
+    if (nextClient !== undefined) {
+      inUse.client = nextClient;
       poller.dropListings();
     }
     log.setProjects(ids);

@@ -1,7 +1,6 @@
 import type { Config, ProjectConfig } from '../config/config.ts';
 import type { OwnershipChange } from '../coordination/share.ts';
 import { createRecordBudget } from '../client/listing/record-budget.ts';
-import { createReplaceableService } from '../client/replaceable-service.ts';
 import { createEvaluationService, type EvaluationServiceOptions } from '../client/client.ts';
 import { createApiKeyReader } from '../client/api-key.ts';
 import { type ConfigInForce, createConfigInForce, createConfigure } from './configure.ts';
@@ -14,6 +13,7 @@ import { createFailureReporter, type FailureReporter } from '../monitor/failure-
 import { NEVER_POLLED } from '../monitor/poll-health.ts';
 import { createPoller, type Poller } from '../monitor/poller.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
+import type { EvaluationService } from '../monitor/ports/service.ts';
 import type { PollHealth, Store } from '../monitor/ports/store.ts';
 import type { WatchedProject } from '../monitor/ports/watched-project.ts';
 import type { PollRun } from '../monitor/reading.ts';
@@ -127,7 +127,8 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       rateLimit: sharing?.rateLimit(settings.maxRequestsPerSecond),
       ...outside?.service,
     });
-  const service = createReplaceableService(createService(config.service));
+  const inUse = { client: createService(config.service) };
+  const service = serviceOf(inUse);
   const missingAfter = () => inForce.config().missingAfter;
   const { maxIntervalMs, projects } = inForce;
   const poller = createPoller({
@@ -178,7 +179,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       inForce,
       store,
       sharing,
-      service,
+      inUse,
       createService,
       poller,
       log,
@@ -202,13 +203,21 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     isHealthKnown: (id) => knownHealth(id) !== undefined,
     close: async () => {
       try {
-        await service.close();
+        await inUse.client.close();
         await store.close();
       } finally {
         // Closing the store may take until the deadline of the shutdown.
         shutdown.end();
       }
     },
+  };
+}
+
+/** Returns a service that passes each call to the client that is in use when the call begins. */
+function serviceOf(inUse: { readonly client: EvaluationService }): EvaluationService {
+  return {
+    list: (...call) => inUse.client.list(...call),
+    getErrorInfo: (...call) => inUse.client.getErrorInfo(...call),
   };
 }
 
