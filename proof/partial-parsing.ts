@@ -5,7 +5,6 @@ import * as fc from 'fast-check';
 import { systemClock } from '../src/app/clock.ts';
 import type * as KeyRoom from '../src/client/api-key.ts';
 import type * as ClientRoom from '../src/client/client.ts';
-import type * as BudgetRoom from '../src/client/listing/record-budget.ts';
 import type * as ErrorsRoom from '../src/monitor/errors.ts';
 import type { MonitorEvent } from '../src/monitor/events.ts';
 import type * as PollerRoom from '../src/monitor/poller.ts';
@@ -20,11 +19,9 @@ const PAIRS = { tests: 400, short: 1500, long: 100_000 };
 /** Sequences of one service and one seed. */
 const PORTION = 100;
 
-type Rooms = typeof ClientRoom &
-  typeof KeyRoom &
-  typeof PollerRoom &
-  typeof BudgetRoom &
-  typeof ErrorsRoom;
+type Rooms = typeof ClientRoom & typeof KeyRoom & typeof PollerRoom & typeof ErrorsRoom;
+
+type PolledService = Pick<EvaluationService, 'list' | 'storing'>;
 
 /** Observable result of one poll of a listing. */
 interface Seen {
@@ -61,7 +58,6 @@ export const partialParsing: Row = {
     const rooms: Rooms = {
       ...(await room<typeof ClientRoom>('client/client.ts')),
       ...(await room<typeof KeyRoom>('client/api-key.ts')),
-      ...(await room<typeof BudgetRoom>('client/listing/record-budget.ts')),
       ...(await room<typeof PollerRoom>('monitor/poller.ts')),
       ...(await room<typeof ErrorsRoom>('monitor/errors.ts')),
     };
@@ -120,7 +116,6 @@ function openClient(baseUrl: string, now: Now, rooms: Rooms) {
     },
     keyOf: () => ({ env: 'KEY', value: now.keys.at(-1) ?? '' }),
     readKey: rooms.createApiKeyReader(systemClock),
-    records: rooms.createRecordBudget(Infinity, systemClock),
     clock: systemClock,
     emit: () => {},
     version: '1.2.3',
@@ -131,7 +126,7 @@ function openClient(baseUrl: string, now: Now, rooms: Rooms) {
 function countAnswers(
   service: EvaluationService,
   figures: Record<'unchanged' | 'partly' | 'whole' | 'failed', number>,
-): Pick<EvaluationService, 'list'> {
+): PolledService {
   return {
     list: async (...call) => {
       try {
@@ -144,13 +139,14 @@ function countAnswers(
         throw error;
       }
     },
+    storing: (bytes) => service.storing(bytes),
   };
 }
 
 async function play(
   sequence: Sequence,
   now: Now,
-  service: Pick<EvaluationService, 'list'>,
+  service: PolledService,
   rooms: Rooms,
 ): Promise<readonly Seen[]> {
   const store = memoryStore(rooms);
@@ -163,7 +159,6 @@ async function play(
     emit: (event) => events.push(event),
     missingAfter: () => 2,
     maxIntervalMs: () => 60_000,
-    holdRecords: rooms.createRecordBudget(Infinity, systemClock).holdRecords,
     shutdown: { waits: new AbortController().signal, requests: new AbortController().signal },
   });
   const seen: Seen[] = [];

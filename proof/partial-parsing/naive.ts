@@ -15,7 +15,10 @@ export interface Now {
 }
 
 /** A service that keeps nothing but the bytes of the last listing, and parses any others whole. */
-export function naiveService(now: Now, Failure: typeof ApiError): Pick<EvaluationService, 'list'> {
+export function naiveService(
+  now: Now,
+  Failure: typeof ApiError,
+): Pick<EvaluationService, 'list' | 'storing'> {
   return {
     list: async (_project, kind, { previous, onRequest }): Promise<ListingAnswer> => {
       onRequest();
@@ -34,6 +37,7 @@ export function naiveService(now: Now, Failure: typeof ApiError): Pick<Evaluatio
       }
       return { unchanged: false, listing, size: listing.records.size, recordBytes: 0, basis };
     },
+    storing: () => ({ [Symbol.dispose]: () => {} }),
   };
 }
 

@@ -1,6 +1,5 @@
 import type { Config, ProjectConfig } from '../config/config.ts';
 import type { OwnershipChange } from '../coordination/share.ts';
-import { createRecordBudget } from '../client/listing/record-budget.ts';
 import { createEvaluationService, type EvaluationServiceOptions } from '../client/client.ts';
 import { createApiKeyReader } from '../client/api-key.ts';
 import { type ConfigInForce, createConfigInForce, createConfigure } from './configure.ts';
@@ -20,9 +19,6 @@ import type { PollRun } from '../monitor/reading.ts';
 import { openStore, type OpenStore } from '../store/open.ts';
 import { version } from './version.ts';
 import type { WorkSharing, WorkSharingOptions } from './work-sharing.ts';
-
-/** Memory for records on their way to the store, bytes: about those of 50,000 usual items. */
-const RECORD_BYTES = 32 * 1024 * 1024;
 
 /** The parts of a process that polls: daemon or the command `poll`. */
 export interface Engine {
@@ -114,7 +110,6 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
 
   const inForce = createConfigInForce(config, clock);
   const readKey = createApiKeyReader(clock);
-  const records = createRecordBudget(RECORD_BYTES, clock);
   const createService = (settings: Config['service']) =>
     createEvaluationService({
       service: settings,
@@ -122,7 +117,6 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       readKey,
       clock,
       emit,
-      records,
       version,
       rateLimit: sharing?.rateLimit(settings.maxRequestsPerSecond),
       ...outside?.service,
@@ -139,7 +133,6 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     missingAfter,
     maxIntervalMs,
     shutdown,
-    holdRecords: records.holdRecords,
   });
   if (sharing !== undefined) watchOwned(sharing, poller);
   const reporter = createFailureReporter({
@@ -218,6 +211,7 @@ function serviceOf(inUse: { readonly client: EvaluationService }): EvaluationSer
   return {
     list: (...call) => inUse.client.list(...call),
     getErrorInfo: (...call) => inUse.client.getErrorInfo(...call),
+    storing: (recordBytes) => inUse.client.storing(recordBytes),
   };
 }
 

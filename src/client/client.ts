@@ -9,7 +9,7 @@ import type { ApiKey, ReadApiKey } from './api-key.ts';
 import { createConnections, createDispatcher } from './sending/dispatcher.ts';
 import { readErrorInfo } from './error-info.ts';
 import { createRateLimit, Gate } from './gate.ts';
-import type { RecordBudget } from './listing/record-budget.ts';
+import { createRecordMemory } from './listing/record-memory.ts';
 import { createListingRequest } from './listing-request.ts';
 import { withRetries } from './sending/retry.ts';
 import { createSender } from './sending/sender.ts';
@@ -21,8 +21,6 @@ export interface EvaluationServiceOptions {
   readonly readKey: ReadApiKey;
   readonly clock: Clock;
   readonly emit: Observer;
-  /** Shared with the poller. */
-  readonly records: Pick<RecordBudget, 'readListing'>;
   /** Version of evalwatch, for the `User-Agent`. */
   readonly version: string;
   /** Rate limit shared with other processes; by default this process applies `maxRequestsPerSecond` alone. */
@@ -46,7 +44,7 @@ export interface HttpEvaluationService extends EvaluationService {
  * a signal's reason, or what `onRequest` throws. No error message contains a key.
  */
 export function createEvaluationService(options: EvaluationServiceOptions): HttpEvaluationService {
-  const { service, keyOf, readKey, clock, emit, records, version, random = Math.random } = options;
+  const { service, keyOf, readKey, clock, emit, version, random = Math.random } = options;
   const { origin } = new URL(service.baseUrl);
   const open = () => options.dispatcher ?? createDispatcher({ ...service, origin, clock });
   const connections = createConnections(open, clock);
@@ -60,11 +58,8 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     clock,
     emit,
   });
-  const request = createListingRequest({
-    send,
-    maxItems: service.maxItems,
-    records,
-  });
+  const memory = createRecordMemory();
+  const request = createListingRequest({ send, maxItems: service.maxItems, memory });
   /** Listings that are known to have further pages. */
   const paged = new Set<string>();
 
@@ -144,6 +139,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
       );
     },
 
+    storing: memory.storing,
     renewConnections: () => connections.renew(),
     close: () => connections.destroy(),
   };

@@ -4,7 +4,7 @@ import { steps } from '../monitor/steps.ts';
 import type { ListingAnswer, ListOptions } from '../monitor/ports/service.ts';
 import { createItemScanner } from './listing/item-scanner.ts';
 import { createListingStream, etagOfBasis, type ListingStream } from './listing/listing-stream.ts';
-import type { RecordBudget } from './listing/record-budget.ts';
+import type { RecordMemory } from './listing/record-memory.ts';
 import { createTurnLimit } from './listing/turn-limit.ts';
 import { etagOf, hasNextPage } from './sending/reply.ts';
 import type { ApiRequest, Sender } from './sending/sender.ts';
@@ -16,7 +16,7 @@ interface ListingRequestOptions {
   readonly send: Sender;
   /** Largest number of items in one listing. */
   readonly maxItems: number;
-  readonly records: Pick<RecordBudget, 'readListing'>;
+  readonly memory: RecordMemory;
 }
 
 interface ListingRequest
@@ -38,7 +38,7 @@ interface ListingRequest
 export function createListingRequest(
   options: ListingRequestOptions,
 ): (request: ListingRequest) => Promise<ListingAnswer> {
-  const { send, maxItems, records } = options;
+  const { send, maxItems, memory } = options;
   const startScan = createItemScanner(maxItems);
   const turn = createTurnLimit(SCANNED_PER_TURN);
   let last = 0;
@@ -50,7 +50,7 @@ export function createListingRequest(
     const basis = { previous, allowDifference };
     const rank = last;
     let stream: ListingStream | undefined;
-    const budget = records.readListing();
+    const records = memory.readListing();
     // Opened with the first piece, as many answers are a 304 without a body.
     const opened = () => {
       stream ??= createListingStream({
@@ -60,7 +60,7 @@ export function createListingRequest(
         startScan,
         steps,
         rank,
-        budget,
+        records,
       });
       return stream;
     };
@@ -86,7 +86,7 @@ export function createListingRequest(
       });
     } finally {
       stream?.cancel();
-      budget.end();
+      records.end();
     }
     if (answer !== undefined) return answer;
     return await request({

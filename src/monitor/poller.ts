@@ -17,7 +17,7 @@ import { afterPoll, type EndedPoll, NEVER_POLLED } from './poll-health.ts';
 import { createReadListings, type PolledProject, type PollRun, type Reading } from './reading.ts';
 import { takeSteps } from './steps.ts';
 import type { Clock } from './ports/clock.ts';
-import type { EvaluationService, HeldRecords } from './ports/service.ts';
+import type { EvaluationService } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
 import type { CommittedTransition, PollCommit, PollHealth, Store } from './ports/store.ts';
 
@@ -43,7 +43,7 @@ export interface Poller {
 }
 
 export interface PollerOptions {
-  readonly service: Pick<EvaluationService, 'list'>;
+  readonly service: Pick<EvaluationService, 'list' | 'storing'>;
   readonly store: Pick<Store, 'loadKnown' | 'commitPoll'>;
   readonly clock: Clock;
   readonly emit: Observer;
@@ -52,8 +52,6 @@ export interface PollerOptions {
   /** Returns the longest interval of a project's schedule, ms. */
   readonly maxIntervalMs: (project: string) => number;
   readonly shutdown: Shutdown;
-  /** Called once for each poll. */
-  readonly holdRecords: () => HeldRecords;
 }
 
 interface ProjectState {
@@ -87,8 +85,7 @@ interface Outcome {
 
 /** Creates the poller, which alone decides the order of a poll's steps (docs/specification.md#commits). */
 export function createPoller(options: PollerOptions): Poller {
-  const { service, store, clock, emit, missingAfter, maxIntervalMs, shutdown, holdRecords } =
-    options;
+  const { service, store, clock, emit, missingAfter, maxIntervalMs, shutdown } = options;
   const readListings = createReadListings({ service, clock, emit, shutdown });
   const compare = createComparison({ store, missingAfter });
   const states = new Map<string, ProjectState>();
@@ -103,7 +100,7 @@ export function createPoller(options: PollerOptions): Poller {
     const started = clock.monotonic();
     const state = stateOf(project.id);
     const { memory } = state;
-    using held = holdRecords();
+    using held = new DisposableStack();
     const reading = await readAndCompare(project, run, state, held);
     if (reading === undefined) return undefined;
 
@@ -139,7 +136,7 @@ export function createPoller(options: PollerOptions): Poller {
     project: PolledProject,
     run: PollRun,
     state: ProjectState,
-    held: HeldRecords,
+    held: DisposableStack,
   ): Promise<PollReading | undefined> {
     const { health, memory } = state;
     const readings = await readListings(project, {
@@ -147,10 +144,9 @@ export function createPoller(options: PollerOptions): Poller {
       isFailing: health.consecutiveFailures > 0,
       isWatched: () => states.get(project.id) === state,
       memory,
-      held,
     });
     if (readings === undefined) return undefined;
-    held.waitForStore();
+    held.use(service.storing(recordBytesOf(readings)));
     const at = clock.now();
     const failed = readings.find((reading) => 'error' in reading);
     const failure = failed === undefined ? undefined : toPollFailure(failed.error);
@@ -205,6 +201,13 @@ export function createPoller(options: PollerOptions): Poller {
 
 function newState(health: PollHealth): ProjectState {
   return { health, memory: new Map(), anomalies: new Map() };
+}
+
+function recordBytesOf(readings: readonly Reading[]): number {
+  return readings.reduce(
+    (sum, each) => sum + ('answer' in each && !each.answer.unchanged ? each.answer.recordBytes : 0),
+    0,
+  );
 }
 
 function isInvalid(reading: Reading): boolean {

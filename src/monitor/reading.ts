@@ -3,7 +3,7 @@ import { ApiError } from './errors.ts';
 import type { Observer } from './events.ts';
 import { revalidationOf, type ListingMemory } from './listing-memory.ts';
 import type { Clock } from './ports/clock.ts';
-import type { EvaluationService, HeldRecords, ListingAnswer } from './ports/service.ts';
+import type { EvaluationService, ListingAnswer } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
 
 /** Settings of a project that a poll needs. */
@@ -39,8 +39,6 @@ interface ReadingContext {
   /** Asked when the first request gets its turn, which can be long after the start of the poll. */
   readonly isWatched: () => boolean;
   readonly memory: ReadonlyMap<Kind, ListingMemory>;
-  /** Receives the records of each listing as soon as it was read. */
-  readonly held: Pick<HeldRecords, 'add'>;
 }
 
 export type ReadListings = (
@@ -71,7 +69,7 @@ export function createReadListings(options: ReadingOptions): ReadListings {
     };
   }
 
-  return async (project, { run, isFailing, isWatched, memory, held }) => {
+  return async (project, { run, isFailing, isWatched, memory }) => {
     const emitLag = createLagEmitter(project.id, run);
     const onRequest = () => {
       if (!isWatched()) throw new UnwatchedError();
@@ -85,7 +83,6 @@ export function createReadListings(options: ReadingOptions): ReadListings {
           onRequest,
           signal: shutdown,
         });
-        if (!answer.unchanged) held.add(answer.recordBytes);
         return { kind, answer };
       } catch (error) {
         if (error instanceof ApiError) return { kind, error };

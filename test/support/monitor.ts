@@ -82,8 +82,15 @@ export function scriptedService() {
     const { size } = listing.records;
     return { unchanged: false as const, listing, size, recordBytes, basis };
   };
+  /** Bytes of records of the polls that currently wait for the store. */
+  const storing: number[] = [];
   return {
     asked,
+    waitingForStore: storing,
+    storing: (bytes: number) => {
+      storing.push(bytes);
+      return { [Symbol.dispose]: () => void storing.splice(storing.indexOf(bytes), 1) };
+    },
     shows: (listing: Listing, recordBytes?: number) => {
       next = whole(listing, recordBytes);
     },

@@ -1,5 +1,4 @@
-import { systemClock } from '../../src/app/clock.ts';
-import { createRecordBudget } from '../../src/client/listing/record-budget.ts';
+import { createRecordMemory } from '../../src/client/listing/record-memory.ts';
 import { createStepQueue } from '../../src/monitor/step-queue.ts';
 import type { Listing } from '../../src/domain/record.ts';
 import type { Kind } from '../../src/domain/status.ts';
@@ -23,7 +22,7 @@ export async function readListing(
     startScan,
     steps: createStepQueue(Infinity),
     rank: 0,
-    budget: createRecordBudget(Infinity, systemClock).readListing(),
+    records: createRecordMemory().readListing(),
   });
   for (let at = 0; at < body.length; at += pieceBytes) {
     await stream.push(body.subarray(at, at + pieceBytes));

@@ -4,7 +4,6 @@ import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 import { createApiKeyReader } from '../../client/api-key.ts';
 import { createEvaluationService } from '../../client/client.ts';
 import { createRateLimit } from '../../client/gate.ts';
-import { createRecordBudget } from '../../client/listing/record-budget.ts';
 import type { Listing } from '../../domain/record.ts';
 import { type Kind, PROMPT_STATUSES, type Status } from '../../domain/status.ts';
 import { ApiError, type PollFailureReason } from '../../monitor/errors.ts';
@@ -68,7 +67,6 @@ export async function tryConnections(
         if (event.type === 'api.request_finished') requests.push(event);
         if (event.type === 'listing.paged') paged.push(event.kind);
       },
-      records: createRecordBudget(Infinity, clock),
       version,
       rateLimit,
     });

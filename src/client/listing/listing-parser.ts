@@ -6,7 +6,7 @@ import { createByteBuffer, type ByteBuffer } from '../sending/byte-buffer.ts';
 import type { Stretch } from './item-collector.ts';
 import { notJson, parseItems } from './json.ts';
 import { createListingReader } from './listing.ts';
-import type { ReadingBudget } from './record-budget.ts';
+import type { ListingRecords } from './record-memory.ts';
 
 /** About the memory that a record takes besides its texts, bytes. */
 const RECORD_BYTES = 200;
@@ -19,7 +19,7 @@ export interface ParserOptions {
   /** Shared by all listings, of which those of the lowest rank are parsed first. */
   readonly steps: StepQueue;
   readonly rank: number;
-  readonly budget: ReadingBudget;
+  readonly records: ListingRecords;
 }
 
 /** Parses the new items of a listing while further ones arrive. */
@@ -50,13 +50,14 @@ export interface ParsedItems {
 }
 
 export function createListingParser(options: ParserOptions): ListingParser {
-  const { kind, scrub, steps, rank, budget } = options;
+  const { kind, scrub, steps, rank, records } = options;
   const reader = createListingReader(kind, scrub);
   const ids: (string | undefined)[] = [];
   const spare: ByteBuffer[] = [];
   /** Resolves when a stretch has been parsed. */
   let parsed = Promise.withResolvers<void>();
   let waiting = 0;
+  let untilAlone: Promise<void> | undefined;
   let hasEmptyItem = false;
   let fault: unknown;
   let isCancelled = false;
@@ -78,7 +79,7 @@ export function createListingParser(options: ParserOptions): ListingParser {
 
   function parse(text: Buffer, indexes: readonly number[]): void {
     if (isCancelled || fault !== undefined) return;
-    budget.take(text.length + RECORD_BYTES * indexes.length);
+    untilAlone = records.take(text.length + RECORD_BYTES * indexes.length);
     const items = parseItems(text, scrub);
     if (items.length === 0) hasEmptyItem = true;
     else if (items.length !== indexes.length) throw notJson('its brackets do not match');
@@ -87,8 +88,7 @@ export function createListingParser(options: ParserOptions): ListingParser {
 
   function untilRoom(): Promise<void> | undefined {
     if (waiting >= MAX_WAITING) return untilWaiting(MAX_WAITING - 1);
-    // Known items take no memory, so a listing of which nothing is new never waits for others.
-    return waiting > 0 || budget.bytes() > 0 ? budget.untilRoom() : undefined;
+    return untilAlone;
   }
 
   async function untilWaiting(max: number): Promise<void> {

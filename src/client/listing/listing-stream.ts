@@ -18,7 +18,7 @@ import {
 } from './item-table.ts';
 import { createListingParser, type ParsedItems } from './listing-parser.ts';
 import { createNumberList } from './number-list.ts';
-import type { ReadingBudget } from './record-budget.ts';
+import type { ListingRecords } from './record-memory.ts';
 
 /** Content of a {@link ListingBasis}. */
 interface Fingerprint extends ListingBasis {
@@ -40,8 +40,7 @@ export interface StreamOptions extends Pick<ListOptions, 'previous' | 'allowDiff
   /** Shared by all listings, of which those of the lowest rank are parsed first. */
   readonly steps: StepQueue;
   readonly rank: number;
-  /** The share of this listing. */
-  readonly budget: ReadingBudget;
+  readonly records: ListingRecords;
 }
 
 /**
@@ -106,7 +105,7 @@ export function createListingStream(options: StreamOptions): ListingStream {
       unusualIds,
     });
     const basis: Fingerprint = { ...fingerprint, items, isComplete: listing.complete, scrub };
-    const recordBytes = options.budget.bytes();
+    const recordBytes = options.records.bytes();
     return { unchanged: false, listing, size, recordBytes, ...(vanished && { vanished }), basis };
   }
 
@@ -125,7 +124,7 @@ export function createListingStream(options: StreamOptions): ListingStream {
       collector.flush();
       const parsed = await orAborted(() => parser.finish(matcher.places().length), signal);
       const answer = await takeSteps(createAnswer(parsed, { etag, digest }), signal);
-      await orAborted(async () => await options.budget.untilStored(), signal);
+      await orAborted(options.records.untilStored, signal);
       return answer;
     },
     cancel: parser.cancel,

@@ -67,14 +67,6 @@ export interface ListOptions {
   readonly signal: Shutdown;
 }
 
-/** The records that a poll keeps in memory until it is disposed of. While they are many, large listings of other polls wait. */
-export interface HeldRecords extends Disposable {
-  /** Adds those of a listing that was read, `ListingAnswer.recordBytes`. */
-  readonly add: (bytes: number) => void;
-  /** From now on, nothing but the store delays the poll. */
-  readonly waitForStore: () => void;
-}
-
 export interface EvaluationService {
   /** Lists the prompts or datasets of a project, with retries. @throws {ApiError} */
   list(project: string, kind: Kind, options: ListOptions): Promise<ListingAnswer>;
@@ -87,4 +79,9 @@ export interface EvaluationService {
     promptId: string,
     signal: Shutdown,
   ): Promise<FetchedErrorInfo | undefined>;
+  /**
+   * Counts so many bytes of records, the sum of `recordBytes` of a poll, until it is disposed of. Called when nothing but the
+   * store delays the poll: while many bytes wait there, listings with new items keep their slots.
+   */
+  storing(recordBytes: number): Disposable;
 }

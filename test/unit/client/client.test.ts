@@ -4,7 +4,6 @@ import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Clock } from '../../../src/monitor/ports/clock.ts';
-import { createRecordBudget } from '../../../src/client/listing/record-budget.ts';
 import { etagOfBasis } from '../../../src/client/listing/listing-stream.ts';
 import type { ListingAnswer, ListingBasis } from '../../../src/monitor/ports/service.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
@@ -20,6 +19,8 @@ import {
   serve,
 } from './harness.ts';
 
+/** Bytes of records that wait for the store, above the limit. */
+const TOO_MUCH = 40 * 1024 * 1024;
 const BODY = JSON.stringify([{ id: 'p1', status: 'FAILED', name: 'one' }]);
 
 function basisOf(answer: ListingAnswer): ListingBasis {
@@ -146,20 +147,18 @@ describe('a listing', () => {
     });
   });
 
-  it('waits without timing out while the record budget is used up, unless it is unchanged', async () => {
-    const items = Array.from({ length: 3000 }, (_, index) => ({
+  it('waits without timing out while too much waits for the store, unless it is unchanged', async () => {
+    const items = Array.from({ length: 6000 }, (_, index) => ({
       id: `p${index}`,
       status: 'FAILED',
-      name: 'n'.repeat(300),
+      name: 'n'.repeat(1000),
     }));
     const list = JSON.stringify(items);
     const { url } = await serve(answering(200, list));
-    const records = createRecordBudget(1000, systemClock);
-    const deadlines = { begun: 0, inForce: 0 };
+    const deadlines = { inForce: 0 };
     const clock: Clock = {
       ...systemClock,
       timeout: (ms, run) => {
-        deadlines.begun += 1;
         deadlines.inForce += 1;
         const timer = systemClock.timeout(ms, run);
         const cancel = () => {
@@ -169,19 +168,22 @@ describe('a listing', () => {
         return { ...timer, cancel };
       },
     };
-    const { service } = connect({ baseUrl: url, records, clock });
+    const { service } = connect({
+      baseUrl: url,
+      clock,
+      timeoutMs: 100_000,
+      maxResponseBytes: list.length,
+    });
     const previous = basisOf(await service.list('p', 'prompt', listOptions()));
-    const stored = records.holdRecords();
-    stored.add(list.length * 2);
-    stored.waitForStore();
+    const stored = service.storing(TOO_MUCH);
     const order: string[] = [];
     const reading = service.list('q', 'prompt', listOptions()).then((answer) => {
       order.push('read');
       return answer;
     });
-    await vi.waitFor(() => expect(deadlines).toEqual({ begun: 2, inForce: 0 }), {
-      timeout: 100_000,
-    });
+    await vi.waitFor(() => expect(deadlines.inForce).toBe(0), { timeout: 100_000 });
+    await setTimeout(200);
+    expect(deadlines.inForce).toBe(0);
     expect(await service.list('p', 'prompt', listOptions({ previous }))).toMatchObject({
       unchanged: true,
     });
@@ -199,11 +201,8 @@ describe('a listing', () => {
       asked += 1;
       answering(200, BODY)(...exchange);
     });
-    const records = createRecordBudget(1000, systemClock);
-    const { service } = connect({ baseUrl: url, records, maxConcurrency: 2 });
-    const stored = records.holdRecords();
-    stored.add(2000);
-    stored.waitForStore();
+    const { service } = connect({ baseUrl: url, maxConcurrency: 2 });
+    const stored = service.storing(TOO_MUCH);
     const listings = Array.from({ length: 6 }, (_, index) =>
       service.list(`p${index}`, 'prompt', listOptions()),
     );

@@ -9,10 +9,6 @@ import {
 import type { AddressInfo, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import {
-  createRecordBudget,
-  type RecordBudget,
-} from '../../../src/client/listing/record-budget.ts';
 import type { SecretSource } from '../../../src/domain/options.ts';
 import { createEvaluationService, type HttpEvaluationService } from '../../../src/client/client.ts';
 import { createApiKeyReader } from '../../../src/client/api-key.ts';
@@ -93,14 +89,12 @@ export interface TestClientOptions extends Partial<ServiceSettings> {
   /** The key of every project, or the keys by project. */
   readonly key?: SecretSource | ((project: string) => SecretSource) | undefined;
   readonly clock?: Clock;
-  readonly records?: RecordBudget;
 }
 
 /** Creates a client for one test, with the shortest waits between attempts. */
 export function connect({
   key = { env: 'TEST_KEY', value: KEY },
   clock = systemClock,
-  records = createRecordBudget(Infinity, systemClock),
   ...service
 }: TestClientOptions): TestClient {
   const events: MonitorEvent[] = [];
@@ -117,7 +111,6 @@ export function connect({
       ...service,
     },
     keyOf: (project) => (typeof key === 'function' ? key(project) : key),
-    records,
     readKey: createApiKeyReader(clock),
     clock,
     emit: (event) => events.push(event),

@@ -1,6 +1,5 @@
 import { expect, it } from 'vitest';
-import { systemClock } from '../../../src/app/clock.ts';
-import { createRecordBudget } from '../../../src/client/listing/record-budget.ts';
+import { createRecordMemory } from '../../../src/client/listing/record-memory.ts';
 import { createItemScanner } from '../../../src/client/listing/item-scanner.ts';
 import {
   createListingStream,
@@ -16,8 +15,8 @@ const item = (index: number) => ({ id: `p${index}`, status: 'RUNNING', name: 'n'
 const body = Buffer.from(JSON.stringify(Array.from({ length: 3000 }, (_, index) => item(index))));
 const PIECE = 64 * 1024;
 
-function newBudget() {
-  return createRecordBudget(Infinity, systemClock).readListing();
+function newRecords() {
+  return createRecordMemory().readListing();
 }
 
 function startStream(steps: StepQueue, options: Partial<StreamOptions> = {}) {
@@ -29,7 +28,7 @@ function startStream(steps: StepQueue, options: Partial<StreamOptions> = {}) {
     startScan,
     steps,
     rank: 0,
-    budget: newBudget(),
+    records: newRecords(),
     ...options,
   });
 }
@@ -63,16 +62,16 @@ it('a listing stream holds back its body while more than 512 KiB wait to be pars
 
 it('a cancelled listing stream parses no more and does not block another one on the same queue', async () => {
   const queue = createStepQueue(1);
-  const budget = newBudget();
-  const cancelled = startStream(queue, { budget });
+  const records = newRecords();
+  const cancelled = startStream(queue, { records });
   // Waits until one stretch has been parsed; another one is left.
   await cancelled.push(body.subarray(0, 10 * PIECE));
   cancelled.cancel();
-  const parsedBytes = budget.bytes();
+  const parsedBytes = records.bytes();
   const stream = startStream(queue);
   for (let at = 0; at < body.length; at += PIECE) await stream.push(body.subarray(at, at + PIECE));
   expect(await stream.finish(undefined, signal)).toMatchObject({ size: 3000 });
-  expect(budget.bytes()).toBe(parsedBytes);
+  expect(records.bytes()).toBe(parsedBytes);
 });
 
 it('a listing stream returns the right vanished id when items are parsed in several steps', async () => {

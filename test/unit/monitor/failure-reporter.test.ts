@@ -1,6 +1,4 @@
 import { join } from 'node:path';
-import { systemClock } from '../../../src/app/clock.ts';
-import { createRecordBudget } from '../../../src/client/listing/record-budget.ts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { causeOf } from '../../../src/domain/cause.ts';
 import type { ErrorInfo } from '../../../src/domain/failure.ts';
@@ -42,7 +40,6 @@ async function setUp() {
     emit: () => {},
     missingAfter: () => 3,
     maxIntervalMs: () => 60_000,
-    holdRecords: createRecordBudget(Infinity, systemClock).holdRecords,
     shutdown,
   });
   const fails = async (...ids: readonly string[]) => {

@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { bucketOf, dayOf } from '../../../src/domain/limits.ts';
 import { UNFINISHED_STATUSES } from '../../../src/domain/status.ts';
@@ -29,8 +30,6 @@ async function setUp() {
   const elsewhere = new Set<() => Promise<void>>();
   /** Ids of prompts that each load asks for, undefined for all. */
   const loaded: (readonly string[] | undefined)[] = [];
-  /** Records of polls that have not ended. */
-  const held: { bytes: number; isWaitingForStore: boolean }[] = [];
   const shutdown = { waits: new AbortController(), requests: new AbortController() };
   const unlessBroken = <Result>(method: keyof Store, call: () => Promise<Result>) =>
     broken.has(method) ? Promise.reject(new StoreError('full', 'the disk is full')) : call();
@@ -40,15 +39,6 @@ async function setUp() {
     emit: log.emit,
     missingAfter: () => 3,
     maxIntervalMs: () => 60_000,
-    holdRecords: () => {
-      const poll = { bytes: 0, isWaitingForStore: false };
-      held.push(poll);
-      return {
-        add: (bytes) => (poll.bytes += bytes),
-        waitForStore: () => (poll.isWaitingForStore = true),
-        [Symbol.dispose]: () => held.splice(held.indexOf(poll), 1),
-      };
-    },
     shutdown: { waits: shutdown.waits.signal, requests: shutdown.requests.signal },
     store: {
       loadKnown: (...asked) => {
@@ -77,7 +67,6 @@ async function setUp() {
     broken,
     elsewhere,
     loaded,
-    held,
     shutdown,
     poller,
     poll,
@@ -466,16 +455,17 @@ describe('a listing read as a difference', () => {
 });
 
 describe('the records of a poll', () => {
-  it('count against the record budget until they are stored or the poll fails', async () => {
-    const { service, poll, broken, held, elsewhere } = given;
+  it('count as waiting for the store until they are stored or the poll fails', async () => {
+    const { service, poll, broken, elsewhere } = given;
+    const { waitingForStore } = service;
     service.shows(listingOf({ a: 'RUNNING' }), 500);
     service.showsDatasets(listingOf({ d: 'RUNNING' }), 70);
     const seen: unknown[] = [];
     // oxlint-disable-next-line require-await -- an action returns a promise
-    elsewhere.add(async () => void seen.push(...held));
+    elsewhere.add(async () => void seen.push(...waitingForStore));
     await poll({ id: 'p', datasets: true });
-    expect(seen).toEqual([{ bytes: 570, isWaitingForStore: true }]);
-    expect(held).toEqual([]);
+    expect(seen).toEqual([570]);
+    expect(waitingForStore).toEqual([]);
 
     service.shows(listingOf({ a: 'FAILED' }), 700);
     broken.add('commitPoll');
@@ -484,34 +474,33 @@ describe('the records of a poll', () => {
     await poll();
     service.fails('network');
     await poll();
-    expect(held).toEqual([]);
+    expect(waitingForStore).toEqual([]);
   });
 
-  it('count against the record budget while another listing of the project is being read', async () => {
-    const { service, poller, poll, held } = given;
+  it('do not count while another listing of the project is being read', async () => {
+    const { service, poller, poll } = given;
     const datasets = Promise.withResolvers<void>();
     service.showsDatasets(listingOf({ d: 'RUNNING' }), 70, datasets.promise);
     service.shows(listingOf({ a: 'RUNNING' }), 500);
     const polling = poll({ id: 'p', datasets: true });
-    await vi.waitFor(() => {
-      expect(held).toEqual([{ bytes: 500, isWaitingForStore: false }]);
-    }, PATIENCE);
+    await vi.waitFor(() => expect(service.asked).toHaveLength(2), PATIENCE);
+    await setImmediate();
+    expect(service.waitingForStore).toEqual([]);
     datasets.resolve();
     await polling;
-    expect(held).toEqual([]);
     expect(poller.health('p').up).toBe(true);
   });
 
-  it('take no bytes of the record budget if the listing is unchanged', async () => {
-    const { service, poll, held, elsewhere } = given;
+  it('are none if the listing is unchanged', async () => {
+    const { service, poll, elsewhere } = given;
     service.shows(listingOf({ a: 'RUNNING' }), 500);
     await poll();
     service.repeats();
     const seen: unknown[] = [];
     // oxlint-disable-next-line require-await -- an action returns a promise
-    elsewhere.add(async () => void seen.push(...held));
+    elsewhere.add(async () => void seen.push(...service.waitingForStore));
     await poll();
-    expect(seen).toEqual([{ bytes: 0, isWaitingForStore: true }]);
+    expect(seen).toEqual([0]);
   });
 });
 

@@ -1,6 +1,4 @@
 import { join } from 'node:path';
-import { systemClock } from '../../../../src/app/clock.ts';
-import { createRecordBudget } from '../../../../src/client/listing/record-budget.ts';
 import { onTestFinished } from 'vitest';
 import type { MonitorEvent } from '../../../../src/monitor/events.ts';
 import { createPoller } from '../../../../src/monitor/poller.ts';
@@ -44,7 +42,6 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
     emit,
     missingAfter,
     maxIntervalMs: () => 60_000,
-    holdRecords: createRecordBudget(Infinity, systemClock).holdRecords,
     shutdown,
   });
   const feed = new EventFeed(store);

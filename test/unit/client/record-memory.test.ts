@@ -1,0 +1,72 @@
+import { setImmediate } from 'node:timers/promises';
+import { expect, it } from 'vitest';
+import { createRecordMemory } from '../../../src/client/listing/record-memory.ts';
+
+const MIB = 1024 * 1024;
+
+/** Returns whether a promise has resolved by now; true for undefined. */
+async function isOver(wait: Promise<void> | undefined): Promise<boolean> {
+  let over = wait === undefined;
+  const watch = async () => {
+    await wait;
+    over = true;
+  };
+  void watch();
+  await setImmediate();
+  return over;
+}
+
+it('only one large listing is read at a time; small ones do not wait', async () => {
+  const memory = createRecordMemory();
+  const [first, second, small] = [memory.readListing(), memory.readListing(), memory.readListing()];
+  expect(await isOver(first.take(5 * MIB))).toBe(true);
+  const waiting = second.take(5 * MIB);
+  expect(await isOver(waiting)).toBe(false);
+  expect(small.take(4 * MIB)).toBeUndefined();
+  first.end();
+  expect(await isOver(waiting)).toBe(true);
+  expect(await isOver(second.take(MIB))).toBe(true);
+});
+
+it('a listing that ends while it waits does not keep others waiting', async () => {
+  const memory = createRecordMemory();
+  const [first, gone, last] = [memory.readListing(), memory.readListing(), memory.readListing()];
+  void first.take(5 * MIB);
+  void gone.take(5 * MIB);
+  const waiting = last.take(5 * MIB);
+  gone.end();
+  expect(await isOver(waiting)).toBe(false);
+  first.end();
+  expect(await isOver(waiting)).toBe(true);
+});
+
+it('a listing with records waits while more than 32 MiB wait for the store', async () => {
+  const memory = createRecordMemory();
+  const [large, small, unchanged] = [
+    memory.readListing(),
+    memory.readListing(),
+    memory.readListing(),
+  ];
+  const [one, other] = [memory.storing(20 * MIB), memory.storing(13 * MIB)];
+  void small.take(1);
+  const waits = [large.take(5 * MIB), small.untilStored()];
+  expect(await isOver(waits[0])).toBe(false);
+  expect(await isOver(waits[1])).toBe(false);
+  expect(await isOver(unchanged.untilStored())).toBe(true);
+  one[Symbol.dispose]();
+  expect(await isOver(waits[0])).toBe(true);
+  expect(await isOver(waits[1])).toBe(true);
+  other[Symbol.dispose]();
+});
+
+it('a poll with records counts as 64 KiB at least while it waits for the store', async () => {
+  const memory = createRecordMemory();
+  const stored = Array.from({ length: 513 }, () => memory.storing(1000));
+  memory.storing(0);
+  const listing = memory.readListing();
+  void listing.take(1000);
+  const waiting = listing.untilStored();
+  expect(await isOver(waiting)).toBe(false);
+  stored[0]?.[Symbol.dispose]();
+  expect(await isOver(waiting)).toBe(true);
+});
