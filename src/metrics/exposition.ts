@@ -22,8 +22,6 @@ export interface Family<Subject> {
 const SUBJECTS_PER_TURN = 25;
 /** Length of the pieces of a long family. */
 const PIECE_BYTES = 64 * 1024;
-/** UTF-8 needs at most this many bytes for a UTF-16 unit. */
-const BYTES_PER_UNIT = 3;
 
 /**
  * Renders families in pieces of UTF-8: each has HELP, TYPE and the samples of all subjects, or nothing without samples. The
@@ -36,56 +34,65 @@ export async function renderFamilies<Subject extends { readonly labels: string }
   const rendered = families.map((family) => new RenderedFamily(family));
   let count = 0;
   for (const subject of subjects) {
-    for (const family of rendered) family.add(subject);
+    const own = subject.labels === '' ? '' : flat(subject.labels, ',');
+    const alone = subject.labels === '' ? '' : flat('{', subject.labels, '}');
+    for (const family of rendered) family.add(subject, own, alone);
     count += 1;
+    if (count % SUBJECTS_PER_TURN > 0) continue;
+    for (const family of rendered) family.write();
     // Between two subjects: the next one is read, by the iterator, when it is rendered.
-    if (count % SUBJECTS_PER_TURN === 0) await setImmediate();
+    await setImmediate();
   }
   return rendered.flatMap((family) => family.end());
 }
 
-class RenderedFamily<Subject extends { readonly labels: string }> {
+class RenderedFamily<Subject> {
   readonly #family: Family<Subject>;
+  readonly #start: string;
   readonly #pieces: Buffer[] = [];
   #piece = Buffer.alloc(0);
   #length = 0;
-  /** Starts of the samples of the subject that is being added, with labels besides its own and without; and their text. */
-  #start = '';
+  /** Labels of the subject that is being added: before further ones, and alone. */
+  #own = '';
   #alone = '';
+  /** What is not written yet. */
   #text = '';
 
   constructor(family: Family<Subject>) {
     this.#family = family;
+    this.#start = flat(family.name, '{');
   }
 
-  add(subject: Subject): void {
-    const { name, type, help, samples } = this.#family;
-    this.#text = '';
-    const { labels } = subject;
-    this.#start = `${name}{${labels === '' ? '' : `${labels},`}`;
-    this.#alone = labels === '' ? name : `${name}{${labels}}`;
-    samples(subject, this.#addSample);
-    if (this.#text === '') return;
-    const isFirst = this.#pieces.length === 0 && this.#length === 0;
-    const header = isFirst ? `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n` : '';
-    this.#write(header + this.#text);
+  add(subject: Subject, own: string, alone: string): void {
+    this.#own = own;
+    this.#alone = alone;
+    this.#family.samples(subject, this.#addSample);
   }
 
-  /** Adds to the text in few steps: a text of many parts is expensive to write. */
   readonly #addSample: AddSample = (value, labels, suffix) => {
     if (value === undefined) return;
-    const { name } = this.#family;
-    const start = suffix ? name + suffix + this.#start.slice(name.length) : this.#start;
-    const series = labels === undefined ? this.#alone : `${start}${labels}}`;
-    this.#text += `${series} ${formatNumber(value)}\n`;
+    const number = formatNumber(value);
+    if (labels === undefined) {
+      this.#text += `${this.#family.name}${this.#alone} ${number}\n`;
+    } else {
+      const start = suffix === undefined ? this.#start : `${this.#family.name}${suffix}{`;
+      this.#text += `${start}${this.#own}${labels}} ${number}\n`;
+    }
   };
 
-  /** Writes at once, because texts that live for long are expensive to collect. */
-  #write(text: string): void {
-    const maxBytes = text.length * BYTES_PER_UNIT;
-    if (this.#length + maxBytes > this.#piece.length) {
+  /** Writes the text before it is long: long texts of many parts are expensive to collect. */
+  write(): void {
+    if (this.#text === '') return;
+    const { name, type, help } = this.#family;
+    const isFirst = this.#pieces.length === 0 && this.#length === 0;
+    const text = isFirst
+      ? `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${this.#text}`
+      : this.#text;
+    this.#text = '';
+    const bytes = Buffer.byteLength(text);
+    if (this.#length + bytes > this.#piece.length) {
       this.#endPiece();
-      this.#piece = Buffer.allocUnsafe(Math.max(PIECE_BYTES, maxBytes));
+      this.#piece = Buffer.allocUnsafe(Math.max(PIECE_BYTES, bytes));
       this.#length = 0;
     }
     this.#length += this.#piece.write(text, this.#length);
@@ -96,9 +103,15 @@ class RenderedFamily<Subject extends { readonly labels: string }> {
   }
 
   end(): readonly Buffer[] {
+    this.write();
     this.#endPiece();
     return this.#pieces;
   }
+}
+
+/** Joins parts of a text that is used many times: a text made by `+` or a template is put together again at each use. */
+function flat(...parts: readonly string[]): string {
+  return parts.join('');
 }
 
 /** Upper bounds of a histogram in ms, +Inf included, and the labels of its samples, rendered once. */
@@ -113,7 +126,7 @@ export function bucketsOf(bounds: readonly number[], labels: string): Buckets {
   const all = [...bounds, Infinity];
   return {
     boundsMs: all.map((bound) => bound * 1000),
-    bucketLabels: all.map((bound) => `${labels},le="${formatNumber(bound)}"`),
+    bucketLabels: all.map((bound) => flat(labels, ',', renderLabel('le', formatNumber(bound)))),
     labels,
   };
 }
@@ -148,10 +161,14 @@ export class DurationHistogram {
   }
 }
 
+const SPECIAL = /["\\\n]/;
+
 /** Returns a label as `a="1"`, its value escaped. */
 export function renderLabel(name: string, value: string): string {
-  const escaped = value.replaceAll(/["\\\n]/g, (each) => (each === '\n' ? '\\n' : `\\${each}`));
-  return `${name}="${escaped}"`;
+  const escaped = SPECIAL.test(value)
+    ? value.replaceAll(/["\\\n]/g, (each) => (each === '\n' ? '\\n' : `\\${each}`))
+    : value;
+  return flat(name, '="', escaped, '"');
 }
 
 /** Returns values with their labels, rendered once for all scrapes. */

@@ -38,6 +38,7 @@ export class ProjectCounts {
   readonly labels: string;
   health: PollHealth;
   datasets = false;
+  /** The label `team`, rendered. */
   team = '';
   maxFailureRatio: number | undefined;
   polls = 0;
@@ -61,7 +62,7 @@ export class ProjectCounts {
   /** Sets what a reload can change. */
   configure({ datasets, expect, team }: WatchedProject): void {
     this.datasets = datasets;
-    this.team = team;
+    this.team = renderLabel('team', team);
     this.maxFailureRatio = expect.maxFailureRatio;
   }
 
@@ -220,7 +221,7 @@ const CONFIGURED: readonly Family<ProjectCounts>[] = [
     name: 'evalwatch_project_info',
     type: 'gauge',
     help: 'Always 1; the label team is the team of the project, empty without one.',
-    samples: ({ team }, add) => add(1, renderLabel('team', team)),
+    samples: ({ team }, add) => add(1, team),
   },
 ];
 
