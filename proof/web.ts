@@ -48,8 +48,8 @@ export const web: Row = {
       replace: [
         ['guard(app, protection, names);', ''],
         [
-          "app.route('/', createPage(content.page));",
-          "app.route('/', createPage(content.page));\nguard(app, protection, names);",
+          "app.route('/', createPage(content));",
+          "app.route('/', createPage(content));\nguard(app, protection, names);",
         ],
       ],
       notice: /instead of (?:401|403)/,

@@ -7,7 +7,7 @@ import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import { EventFeed } from '../web/events/feed.ts';
 import { watchMonitor } from './monitor-watch.ts';
-import type { ReloadResult } from '../web/page/model.ts';
+import type { ReloadResult } from '../web/content.ts';
 import { assertCanListen } from '../web/server.ts';
 import { type Engine, openEngine } from './engine.ts';
 import { createHeartbeat } from './heartbeat/heartbeat.ts';

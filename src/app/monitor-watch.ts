@@ -1,6 +1,6 @@
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { MonitorState, ReloadResult } from '../web/page/model.ts';
+import type { MonitorState, ReloadResult } from '../web/content.ts';
 
 export interface MonitorWatch {
   readonly observe: Observer;

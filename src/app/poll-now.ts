@@ -3,7 +3,7 @@ import { quoteId } from '../domain/suggest.ts';
 import { unlessStoreFails } from '../monitor/errors.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { PollNow, PollNowResult } from '../web/app.ts';
+import type { PollNow, PollNowResult } from '../web/content.ts';
 import type { Engine } from './engine.ts';
 import { endProcess } from './lifecycle.ts';
 import type { Scheduling } from './scheduling.ts';

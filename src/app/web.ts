@@ -6,7 +6,7 @@ import { unlessStoreFails } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { EventFeed } from '../web/events/feed.ts';
 import type { MonitorWatch } from './monitor-watch.ts';
-import type { ShownProject } from '../web/page/model.ts';
+import type { ShownProject } from '../web/content.ts';
 import type { ChangingProtection } from '../web/security.ts';
 import { startWebServer, type WebServer } from '../web/server.ts';
 import type { Engine } from './engine.ts';
@@ -40,9 +40,7 @@ export interface WebOptions {
  */
 export async function startWeb(options: WebOptions): Promise<WebServer> {
   const { config, engine, scheduling, metrics, feed, monitor, reload, isScheduling } = options;
-  const { store } = engine;
   const { clock } = options;
-  const expectationsOf = engine.expectations.of;
   // An alert that fires would resolve if a scrape after a restart lacked the limit (docs/specification.md#scrapes).
   const late = Promise.withResolvers<void>();
   clock.timeout(MAX_LEARNING_MS, late.resolve).unref();
@@ -50,8 +48,6 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
     unlessStoreFails(() => engine.expectations.refresh()),
     late.promise,
   ]);
-  const isLifecycleEnabled = () => engine.config().web.enableLifecycle;
-  const nextPollAt = (project: string) => scheduling.next(project);
   const shown = ({ id, datasets, team, expect }: ProjectConfig): ShownProject => ({
     id,
     datasets,
@@ -59,45 +55,34 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
     expect,
     health: engine.health(id),
     isHealthKnown: engine.isHealthKnown(id),
-    expectations: expectationsOf(id),
-    nextPollAt: nextPollAt(id),
+    expectations: engine.expectations.of(id),
+    nextPollAt: scheduling.next(id),
   });
   return await startWebServer(
     {
+      version,
+      clock,
+      store: engine.store,
+      retentionMs: config.store.retentionMs,
+      feed,
       renderMetrics: async () => {
         await learned;
         return await metrics.render();
       },
       metricsContentType: metrics.contentType,
+      isScheduling,
       isReady: () => isScheduling() && engine.isStoreInPlace(),
-      onBug: createRequestFailureLog(options.logger),
-      api: {
-        store,
-        feed,
-        clock,
-        health: (project) => engine.health(project),
-        nextPollAt,
-        configured: (project) => engine.configured(project),
-        expectationsOf,
+      isLifecycleEnabled: () => engine.config().web.enableLifecycle,
+      promptUrl: () => engine.config().promptUrl,
+      projects: () => engine.projects().map(shown),
+      project: (id) => {
+        const project = engine.configured(id);
+        return project && shown(project);
       },
-      page: {
-        version,
-        clock,
-        store,
-        retentionMs: config.store.retentionMs,
-        promptUrl: () => engine.config().promptUrl,
-        isReady: isScheduling,
-        isLifecycleEnabled,
-        projects: () => engine.projects().map(shown),
-        project: (id) => {
-          const project = engine.configured(id);
-          return project && shown(project);
-        },
-        monitor: () => monitor.state(),
-      },
-      isLifecycleEnabled,
+      monitor: () => monitor.state(),
       reload: () => reload.run(),
       pollNow: createPollNow({ engine, scheduling, clock }),
+      onBug: createRequestFailureLog(options.logger),
     },
     { ...config.web, allowedHosts: () => engine.config().web.allowedHosts },
     options.protection,

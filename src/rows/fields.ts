@@ -6,7 +6,6 @@ import type { FinishedPoll } from '../monitor/events.ts';
 import type {
   CauseRow,
   FailureRow,
-  PollHealth,
   ProjectSnapshot,
   StatusRow,
   TransitionRow,
@@ -26,21 +25,21 @@ import type {
 // Builds the JSON of each row that schema.ts declares (docs/specification.md#rows). schema.ts loads zod, which many
 // commands do without: import nothing but types from it.
 
-/** What a process has in memory of a project. */
-export interface ProjectInMemory {
-  /** Current, also while the store cannot be written. */
-  readonly health: PollHealth;
+/** What a process has in memory of a configured project. */
+export interface ProjectInMemory extends WatchedProject {
+  /** In the past if a tick is late; undefined while nothing is due. */
   readonly nextPollAt: number | undefined;
-  /** Undefined if the project is not in the configuration of this process. */
-  readonly configured: Pick<WatchedProject, 'team' | 'expect'> | undefined;
   /** Undefined until its durations were read for the first time. */
   readonly expectations: StateExpectations | undefined;
 }
 
+/** @param configured undefined if the project is not in the configuration of this process */
 export function projectFields(
-  { project, listings }: ProjectSnapshot,
-  { health, nextPollAt, configured, expectations }: ProjectInMemory,
+  { project, listings, health: storedHealth }: ProjectSnapshot,
+  configured: ProjectInMemory | undefined,
 ): ProjectFields {
+  // That in memory is current, also while the store cannot be written.
+  const { health = storedHealth, nextPollAt, expectations } = configured ?? {};
   const prompts = listings.get('prompt');
   const count = (status: PromptStatus) => prompts?.counts.get(status) ?? 0;
   return {

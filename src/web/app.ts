@@ -2,48 +2,16 @@ import { Hono, type Context } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import { z } from 'zod';
-import type { FinishedPoll } from '../monitor/events.ts';
 import { pollResultFields } from '../rows/fields.ts';
-import { createApi, type ApiContent } from './api/api.ts';
+import { createApi } from './api/api.ts';
 import { project, readParameters } from './api/operations.ts';
-import { answerError, type OnBug } from './errors.ts';
+import type { PollNow, WebContent } from './content.ts';
+import { answerError } from './errors.ts';
 import { type ConnectionEnv, limitAnswers } from './limits.ts';
-import type { PageContent, ReloadResult } from './page/model.ts';
 import { createPage } from './page/routes.ts';
 import { PATHS } from './paths.ts';
-import { createScrapes, type RenderMetrics } from './scrapes.ts';
+import { createScrapes } from './scrapes.ts';
 import { type ChangingProtection, guard, type ServerNames } from './security.ts';
-
-/** Sources of the pages and endpoints. */
-export interface WebContent {
-  readonly renderMetrics: RenderMetrics;
-  readonly metricsContentType: string;
-  /** Store open, scheduler running, not stopping. */
-  isReady(): boolean;
-  readonly api: ApiContent;
-  readonly page: PageContent;
-  /** The daemon continues after a bug: no request may end it. */
-  readonly onBug: OnBug;
-  /** Whether the configuration allows a reload and polls on request. */
-  isLifecycleEnabled(): boolean;
-  /** Reloads the configuration. `reasons` has the errors of a failed reload. */
-  reload(): Promise<ReloadResult>;
-  readonly pollNow: PollNow;
-}
-
-/**
- * Polls a project that this process owns, or with undefined all of them, beside their schedules
- * (docs/specification.md#poll-now). Resolves when the polls have ended, and at the latest after a few seconds.
- */
-export type PollNow = (project: string | undefined) => Promise<PollNowResult>;
-
-export type PollNowResult =
-  | {
-      readonly polled: readonly FinishedPoll[];
-      /** Number of polls that have not ended yet; they continue. */
-      readonly pending: number;
-    }
-  | { readonly refusal: 'unknown' | 'elsewhere' | 'running' | 'busy'; readonly error: string };
 
 const STATUS_OF_REFUSAL = { unknown: 404, elsewhere: 409, running: 409, busy: 503 } as const;
 const POLL_PARAMETERS = z.object({ project: project.describe('Polls only this project.') });
@@ -86,8 +54,8 @@ export function createApp(
   );
 
   app.get(PATHS.metrics, createScrapes(content.renderMetrics, content.metricsContentType));
-  app.route('/', createPage(content.page));
-  app.route(PATHS.api, createApi(content.api, content.onBug));
+  app.route('/', createPage(content));
+  app.route(PATHS.api, createApi(content));
 
   app.post(PATHS.reload, async (context) => {
     requireLifecycle(content, 'reload over HTTP is off');

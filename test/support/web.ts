@@ -1,6 +1,5 @@
 import { onTestFinished } from 'vitest';
-import { NEVER_POLLED } from '../../src/monitor/poll-health.ts';
-import type { WebContent } from '../../src/web/app.ts';
+import type { WebContent } from '../../src/web/content.ts';
 import { EventFeed } from '../../src/web/events/feed.ts';
 import { watchMonitor } from '../../src/app/monitor-watch.ts';
 import type { ChangingProtection } from '../../src/web/security.ts';
@@ -9,41 +8,38 @@ import { fakeClock } from './monitor.ts';
 import { pieces } from './pieces.ts';
 
 const rows = () => Promise.resolve([]);
-const store = {
-  events: () => Promise.reject(new Error('not asked for')),
-};
-export const api = {
-  feed: new EventFeed(store),
-  clock: fakeClock(),
-  store: {
-    snapshot: () => Promise.resolve({ projects: [], backlog: { count: 0, oldestAt: undefined } }),
-    projects: rows,
-    statuses: rows,
-    transitions: rows,
-    failures: rows,
-    causes: async () => ({ causes: [], others: { causes: 0, count: 0 } }),
-  },
-  health: () => NEVER_POLLED,
-  nextPollAt: () => undefined,
-  configured: () => undefined,
-  expectationsOf: () => undefined,
-};
 const clock = fakeClock();
-export const statusPage = {
+const store: WebContent['store'] = {
+  projects: rows,
+  snapshot: () => Promise.resolve({ projects: [], backlog: { count: 0, oldestAt: undefined } }),
+  statuses: rows,
+  transitions: rows,
+  failures: rows,
+  causes: async () => ({ causes: [], others: { causes: 0, count: 0 } }),
+  events: () => Promise.reject(new Error('not asked for')),
+  moves: () => Promise.resolve({ since: 0, moves: [] }),
+  failureCounts: rows,
+};
+
+/** What a daemon without projects shows. */
+export const WITHOUT_PROJECTS: WebContent = {
   version: '1.2.3',
   clock,
-  store: {
-    ...api.store,
-    moves: () => Promise.resolve({ since: 0, moves: [] }),
-    failureCounts: () => Promise.resolve([]),
-  },
+  store,
   retentionMs: 1000,
-  promptUrl: () => undefined,
+  feed: new EventFeed(store),
+  renderMetrics: () => pieces('evalwatch_build_info 1\n'),
+  metricsContentType: 'text/plain; version=0.0.4; charset=utf-8',
+  isScheduling: () => true,
   isReady: () => true,
   isLifecycleEnabled: () => false,
+  promptUrl: () => undefined,
   projects: () => [],
   project: () => undefined,
   monitor: () => watchMonitor(clock).state(),
+  reload: () => Promise.resolve({ ok: true, reasons: [] }),
+  pollNow: () => Promise.resolve({ polled: [], pending: 0 }),
+  onBug: () => {},
 };
 
 export interface WebOptions {
@@ -60,18 +56,7 @@ export async function startWeb(
   { allowedHosts, protection, timeouts, host = '127.0.0.1', port = 0 }: WebOptions = {},
 ): Promise<WebServer> {
   const server = await startWebServer(
-    {
-      renderMetrics: () => pieces('evalwatch_build_info 1\n'),
-      metricsContentType: 'text/plain; version=0.0.4; charset=utf-8',
-      isReady: () => true,
-      onBug: () => {},
-      api,
-      page: statusPage,
-      isLifecycleEnabled: () => false,
-      reload: () => Promise.resolve({ ok: true, reasons: [] }),
-      pollNow: () => Promise.resolve({ polled: [], pending: 0 }),
-      ...content,
-    },
+    { ...WITHOUT_PROJECTS, ...content },
     { host, port, ...(allowedHosts && { allowedHosts }) },
     protection,
     timeouts,

@@ -7,19 +7,9 @@ import { z } from 'zod';
 import { ownTurn } from '../../concurrency/own-turn.ts';
 import { parseDuration } from '../../domain/options.ts';
 import { visibleJson } from '../../domain/visible.ts';
-import type { Clock } from '../../monitor/ports/clock.ts';
-import type { ExpectationsOf } from '../../domain/limits.ts';
-import type {
-  PollHealth,
-  RowQuery,
-  StatusRow,
-  StoreReader,
-  TransitionRow,
-} from '../../monitor/ports/store.ts';
-import type { WatchedProject } from '../../monitor/ports/watched-project.ts';
+import type { RowQuery, StatusRow, TransitionRow } from '../../monitor/ports/store.ts';
 import { failureFields, projectFields, promptFields, transitionFields } from '../../rows/fields.ts';
-import type { OnBug } from '../errors.ts';
-import type { EventFeed } from '../events/feed.ts';
+import type { WebContent } from '../content.ts';
 import { readId } from '../events/page.ts';
 import type { ConnectionEnv } from '../limits.ts';
 import { causesAnswer, readCursor, readPage, type RowSource } from './answers.ts';
@@ -39,29 +29,12 @@ const PROMPT_POSITION = z
 /** Maximum number of failures in one read: a row with an `error_info` has up to 10 kB. */
 const MAX_FAILURES_PER_READ = 100;
 
-/** Sources of the API. */
-export interface ApiContent {
-  readonly store: Pick<
-    StoreReader,
-    'snapshot' | 'projects' | 'statuses' | 'transitions' | 'failures' | 'causes'
-  >;
-  readonly feed: EventFeed;
-  readonly clock: Clock;
-  /** Poll health from memory, current also while the store cannot be written. */
-  health(project: string): PollHealth;
-  /** Time of the next poll, epoch ms; undefined if the project is not configured. */
-  nextPollAt(project: string): number | undefined;
-  /** Returns the team and the expectations of a configured project; undefined for another one. */
-  configured(project: string): Pick<WatchedProject, 'team' | 'expect'> | undefined;
-  readonly expectationsOf: ExpectationsOf;
-}
-
 /**
  * `/api/v1` (docs/specification.md#api): `{"data": [rows], "next_cursor": null or text}` with ETags, and the event stream.
  * {@link operations} has the parameters of each path.
  */
-export function createApi(content: ApiContent, onBug: OnBug): Hono<ConnectionEnv> {
-  const { store, feed, clock } = content;
+export function createApi(content: WebContent): Hono<ConnectionEnv> {
+  const { store, feed, clock, onBug } = content;
   const api = new Hono<ConnectionEnv>();
   let document: Body | undefined;
   let lastProjects: Promise<unknown> = Promise.resolve();
@@ -124,15 +97,9 @@ export function createApi(content: ApiContent, onBug: OnBug): Hono<ConnectionEnv
   async function allProjects(): Promise<Body> {
     const { projects } = await store.snapshot();
     await ownTurn();
-    const data = projects.map((snapshot) => {
-      const { project } = snapshot;
-      return projectFields(snapshot, {
-        health: content.health(project),
-        nextPollAt: content.nextPollAt(project),
-        configured: content.configured(project),
-        expectations: content.expectationsOf(project),
-      });
-    });
+    const data = projects.map((snapshot) =>
+      projectFields(snapshot, content.project(snapshot.project)),
+    );
     return toBody(visibleJson(JSON.stringify({ data, next_cursor: null })));
   }
 
@@ -144,7 +111,7 @@ export function createApi(content: ApiContent, onBug: OnBug): Hono<ConnectionEnv
         store.statuses({ project, status, limit: count, afterPrompt: last }),
       // One read, because each read sorts all rows.
       maxPerRead: Infinity,
-      toFields: (row) => promptFields(row, content.expectationsOf(row.project)),
+      toFields: (row) => promptFields(row, content.project(row.project)?.expectations),
       toPosition: ({ since, project: id, promptId }) => [since, id, promptId],
     };
     return send(context, toBody(await readPage(source, limit)));

@@ -1,5 +1,6 @@
 import { html } from 'hono/html';
-import { isUnmonitored, type MonitorState, type PageData } from './model.ts';
+import type { MonitorState } from '../content.ts';
+import { isUnmonitored, type PageData } from './model.ts';
 import {
   ago,
   counted,
@@ -31,13 +32,13 @@ type Views = PageData['views'];
 export function monitorChecks(
   { store, views }: PageData,
   monitor: MonitorState,
-  isReady: boolean,
+  isScheduling: boolean,
   now: number,
 ): readonly Check[] {
   const checks: Check[] = [
     { name: 'Projects', ...projectCheck(views) },
     { name: 'Store', ...storeCheck(store !== undefined, monitor, now) },
-    { name: 'Scheduler', ...schedulerCheck(views, monitor, isReady, now) },
+    { name: 'Scheduler', ...schedulerCheck(views, monitor, isScheduling, now) },
     { name: 'Configuration', ...reloadCheck(monitor, now) },
   ];
   if (store !== undefined) {
@@ -93,10 +94,10 @@ function storeCheck(
 function schedulerCheck(
   views: Views,
   { missedRuns, skippedRuns, lastLostRunAt }: MonitorState,
-  isReady: boolean,
+  isScheduling: boolean,
   now: number,
 ): Verdict {
-  if (!isReady) return { level: 'warn', text: html`is starting or stopping` };
+  if (!isScheduling) return { level: 'warn', text: html`is starting or stopping` };
   const dueOf = (shown: Views) => shown.flatMap(({ watched }) => watched.nextPollAt ?? []);
   const late = dueOf(views.filter(({ state }) => state === 'late'));
   if (late.length > 0) {

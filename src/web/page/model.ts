@@ -3,86 +3,22 @@ import {
   isStuck,
   type StateExpectation,
   expectationIn,
-  type StateExpectations,
 } from '../../domain/limits.ts';
 import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { PromptStatus, UnfinishedStatus } from '../../domain/status.ts';
-import { unlessStoreFails, type StoreFailureReason } from '../../monitor/errors.ts';
-import type { Clock } from '../../monitor/ports/clock.ts';
+import { unlessStoreFails } from '../../monitor/errors.ts';
 import type {
   CauseList,
   FailureRow,
   MoveCount,
   ProjectSnapshot,
   StatusRow,
-  StoreReader,
   StoreSnapshot,
   TransitionRow,
 } from '../../monitor/ports/store.ts';
-import type { WatchedProject } from '../../monitor/ports/watched-project.ts';
+import type { ShownProject, WebContent } from '../content.ts';
 import { historyStart, SPAN_MS, statusHistory, type StatusHistory } from './plot.ts';
 import { DAY_MS, type FailureTotal } from './text.ts';
-
-/** Sources of the status page. Times are epoch ms. */
-export interface PageContent {
-  readonly version: string;
-  readonly clock: Clock;
-  readonly store: Pick<
-    StoreReader,
-    | 'snapshot'
-    | 'projects'
-    | 'statuses'
-    | 'transitions'
-    | 'failures'
-    | 'causes'
-    | 'moves'
-    | 'failureCounts'
-  >;
-  /** Time for which the store keeps transitions, ms. */
-  readonly retentionMs: number;
-  /** Template of the address of a prompt at the service; undefined without one. */
-  promptUrl(): string | undefined;
-  /** Store open, scheduler running, not stopping. */
-  isReady(): boolean;
-  /** Whether the page of a project offers to poll it now. */
-  isLifecycleEnabled(): boolean;
-  /** The configured projects, from memory. */
-  projects(): readonly ShownProject[];
-  /** Returns one of them; undefined if it is not configured. */
-  project(id: string): ShownProject | undefined;
-  /** State of evalwatch itself. */
-  monitor(): MonitorState;
-}
-
-export interface ShownProject extends WatchedProject {
-  /** False for a project of another worker as long as the store could not be read. */
-  readonly isHealthKnown: boolean;
-  /** In the past if a tick is late; undefined while nothing is due. */
-  readonly nextPollAt: number | undefined;
-  /** Undefined until its durations were read for the first time. */
-  readonly expectations: StateExpectations | undefined;
-}
-
-/** Result of loading the configuration again. */
-export interface ReloadResult {
-  readonly ok: boolean;
-  /** Reasons for the failure, one line each; empty after a success. */
-  readonly reasons: readonly string[];
-}
-
-export interface MonitorState {
-  readonly startedAt: number;
-  /** Undefined before the first write. */
-  readonly lastCommitAt: number | undefined;
-  readonly lastCommitFailure:
-    { readonly at: number; readonly reason: StoreFailureReason } | undefined;
-  /** Undefined before the first reload. */
-  readonly lastReload: (ReloadResult & { readonly at: number }) | undefined;
-  /** Runs that never started, and runs skipped because the one before still ran, since the start. */
-  readonly missedRuns: number;
-  readonly skippedRuns: number;
-  readonly lastLostRunAt: number | undefined;
-}
 
 /**
  * Whether a project is polled successfully. `late`: its poll has been due for longer than a minute. `unknown`: another
@@ -167,7 +103,7 @@ export interface Wait {
 }
 
 /** Reads what the overview shows. */
-export async function readOverview(content: PageContent, now: number): Promise<PageData> {
+export async function readOverview(content: WebContent, now: number): Promise<PageData> {
   const store = await unlessStoreFails(() => read(content, now, ROWS_SHOWN.overview));
   await ownTurn();
   return { store, views: viewsOf(content.projects(), store, now).toSorted(byUrgency) };
@@ -178,7 +114,7 @@ export async function readOverview(content: PageContent, now: number): Promise<P
  * configured nor stored.
  */
 export async function readProject(
-  content: PageContent,
+  content: WebContent,
   project: string,
   { status, now }: { status: PromptStatus | undefined; now: number },
 ): Promise<PageData | undefined> {
@@ -194,7 +130,7 @@ export async function readProject(
 
 /** Reads the rows of one project or of all. */
 async function read(
-  { store, retentionMs }: PageContent,
+  { store, retentionMs }: WebContent,
   now: number,
   limits: { readonly failures: number; readonly transitions: number; readonly prompts: number },
   project?: string,
@@ -263,7 +199,7 @@ export function waitOf(
  * first, until no other one can have a prompt that has waited longer: most often the first is enough.
  */
 export async function longestWaiting(
-  store: Pick<PageContent['store'], 'statuses'>,
+  store: Pick<WebContent['store'], 'statuses'>,
   projects: readonly ProjectSnapshot[],
 ): Promise<readonly StatusRow[]> {
   const states = projects

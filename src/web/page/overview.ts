@@ -1,4 +1,5 @@
 import { html } from 'hono/html';
+import type { MonitorState } from '../content.ts';
 import { projectCard } from './card.ts';
 import { monitorChecks, type Check } from './checks.ts';
 import { section, type Page } from './layout.ts';
@@ -11,7 +12,7 @@ import {
   type ListContext,
 } from './lists.ts';
 import { historyOf, isUnmonitored, sumFailures } from './model.ts';
-import type { MonitorState, PageData, ProjectView } from './model.ts';
+import type { PageData, ProjectView } from './model.ts';
 import {
   ago,
   capitalized,
@@ -37,13 +38,13 @@ export interface OverviewQuery {
 export function overviewPage(
   data: PageData,
   monitor: MonitorState,
-  isReady: boolean,
+  isScheduling: boolean,
   query: OverviewQuery,
   context: ListContext,
 ): Page {
   const { store, views } = data;
   const { now, retentionMs } = context;
-  const checks = monitorChecks(data, monitor, isReady, now);
+  const checks = monitorChecks(data, monitor, isScheduling, now);
   const verdict = verdictOf(checks, views);
   const failures = sumFailures(views);
   const failedText = failures && failuresText(failures, retentionMs);

@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import { PROMPT_STATUSES, UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { PromptStatus, UnfinishedStatus } from '../../domain/status.ts';
+import type { ShownProject } from '../content.ts';
 import { countsOf, polls, stateLine, unmonitoredSince } from './card.ts';
 import { facts, section, type Page } from './layout.ts';
 import {
@@ -11,13 +12,7 @@ import {
   waitingTable,
   type ListContext,
 } from './lists.ts';
-import {
-  historyOf,
-  ROWS_SHOWN,
-  type PageData,
-  type ProjectView,
-  type ShownProject,
-} from './model.ts';
+import { historyOf, ROWS_SHOWN, type PageData, type ProjectView } from './model.ts';
 import { plot } from './plot.ts';
 import {
   duration,

@@ -4,10 +4,11 @@ import { parse } from 'node:path';
 import { Hono, type Context } from 'hono';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
+import type { WebContent } from '../content.ts';
 import type { ConnectionEnv } from '../limits.ts';
 import { PATHS } from '../paths.ts';
 import { layout, type Page } from './layout.ts';
-import { readOverview, readProject, type PageContent, type PageData } from './model.ts';
+import { readOverview, readProject, type PageData } from './model.ts';
 import { overviewPage } from './overview.ts';
 import { projectPage, unknownProjectPage } from './project.ts';
 
@@ -33,7 +34,7 @@ interface MadePage {
 }
 
 /** Routes of the status page: `/`, `/projects/<id>` and their assets. */
-export function createPage(content: PageContent): Hono<ConnectionEnv> {
+export function createPage(content: WebContent): Hono<ConnectionEnv> {
   const { clock, version } = content;
   const assets = loadAssets();
   const pages = new Kept<MadePage>(clock);
@@ -77,7 +78,7 @@ export function createPage(content: PageContent): Hono<ConnectionEnv> {
       const { now } = data;
       const lists = listContext(now, './', data);
       const query = { find, page };
-      const overview = overviewPage(data, content.monitor(), content.isReady(), query, lists);
+      const overview = overviewPage(data, content.monitor(), content.isScheduling(), query, lists);
       return { status: 200, body: await render(overview, now, './') };
     });
   });

@@ -9,12 +9,13 @@ import type { PollFailure } from '../../../src/monitor/events.ts';
 import { afterPoll } from '../../../src/monitor/poll-health.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { openStoreInProcess } from '../store-in-process.ts';
-import type { PageContent, ShownProject } from '../../../src/web/page/model.ts';
+import type { ShownProject, WebContent } from '../../../src/web/content.ts';
 import { watchMonitor, type MonitorWatch } from '../../../src/app/monitor-watch.ts';
 import { version as programVersion } from '../../../src/app/version.ts';
 import { EventFeed } from '../../../src/web/events/feed.ts';
 import { startWebServer } from '../../../src/web/server.ts';
 import { fakeClock } from '../monitor.ts';
+import { WITHOUT_PROJECTS } from '../web.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { detectChanges } from '../at-once.ts';
 
@@ -37,7 +38,7 @@ type Shown = string | { readonly status: string; readonly name: string };
 export interface PageWorld extends AsyncDisposable {
   readonly clock: ReturnType<typeof fakeClock>;
   readonly store: Store;
-  readonly content: PageContent;
+  readonly content: WebContent;
   readonly monitor: MonitorWatch;
   configure(ids: readonly string[], options?: { readonly datasets?: boolean }): Promise<void>;
   /** Commits a poll with these records by id. */
@@ -88,17 +89,20 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
     return project;
   }
 
-  const content: PageContent = {
+  const content: WebContent = {
+    ...WITHOUT_PROJECTS,
     version: programVersion,
     clock,
     store,
     retentionMs: 90 * 24 * HOUR,
-    promptUrl: () => undefined,
-    isReady: () => true,
-    isLifecycleEnabled: () => false,
+    feed: new EventFeed(store),
+    renderMetrics: () => pieces(''),
     projects: () => [...projects.values()],
     project: (id) => projects.get(id),
     monitor: () => monitor.state(),
+    onBug: (error) => {
+      throw error;
+    },
   };
 
   return {
@@ -155,30 +159,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
       projects.set(id, { ...projectOf(id), ...change });
     },
     serve: async () => {
-      const server = await startWebServer(
-        {
-          renderMetrics: () => pieces(''),
-          metricsContentType: 'text/plain; version=0.0.4; charset=utf-8',
-          isReady: () => true,
-          onBug: (error) => {
-            throw error;
-          },
-          api: {
-            store,
-            feed: new EventFeed(store),
-            clock,
-            health: (id) => projectOf(id).health,
-            nextPollAt: () => undefined,
-            configured: (id) => projects.get(id),
-            expectationsOf: (id) => projects.get(id)?.expectations,
-          },
-          page: content,
-          isLifecycleEnabled: () => false,
-          reload: () => Promise.resolve({ ok: true, reasons: [] }),
-          pollNow: () => Promise.resolve({ polled: [], pending: 0 }),
-        },
-        { host: '127.0.0.1', port: 0 },
-      );
+      const server = await startWebServer(content, { host: '127.0.0.1', port: 0 });
       return { url: server.url, [Symbol.asyncDispose]: () => server.close() };
     },
     [Symbol.asyncDispose]: async () => {

@@ -6,12 +6,12 @@ import { text } from 'node:stream/consumers';
 import { connect, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { beforeAll, describe, expect, it, onTestFinished, vi } from 'vitest';
 import type { ClientAuth, Protection } from '../../../src/domain/options.ts';
-import type { WebContent } from '../../../src/web/app.ts';
+import type { WebContent } from '../../../src/web/content.ts';
 import { ask } from '../../support/ask.ts';
 import { type Certificate, makeCertificate } from '../../support/certificates.ts';
 import { pieces } from '../../support/pieces.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
-import { startWeb, statusPage } from '../../support/web.ts';
+import { startWeb, WITHOUT_PROJECTS } from '../../support/web.ts';
 
 const PASSWORD = 'open:sesame ü';
 const OPEN: Protection = { tls: undefined, users: new Map() };
@@ -154,7 +154,7 @@ describe('a server with users', () => {
   ])('requires a login for %s, and answers it with %d', async (target, status) => {
     const ids = ['a/b ü%', '100%', '%2e%2e'];
     const { port } = await serve(WITH_LOGIN, {
-      page: { ...statusPage, store: { ...statusPage.store, projects: async () => ids } },
+      store: { ...WITHOUT_PROJECTS.store, projects: async () => ids },
     });
     const get = `GET ${target} HTTP/1.1\r\nHost: x`;
     expect(statusOf(await send(port, get))).toBe(401);

@@ -8,11 +8,11 @@ import { describe, expect, it, vi } from 'vitest';
 import type { StoreReader } from '../../../src/monitor/ports/store.ts';
 import { EventFeed } from '../../../src/web/events/feed.ts';
 import type { FinishedPoll } from '../../../src/monitor/events.ts';
-import type { PollNow } from '../../../src/web/app.ts';
+import type { PollNow } from '../../../src/web/content.ts';
 import { ask } from '../../support/ask.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { pieces } from '../../support/pieces.ts';
-import { api, startWeb, statusPage } from '../../support/web.ts';
+import { startWeb, WITHOUT_PROJECTS } from '../../support/web.ts';
 
 const start = async (...args: Parameters<typeof startWeb>) => (await startWeb(...args)).url;
 
@@ -335,7 +335,7 @@ describe('limit of concurrent requests', () => {
       const renderMetrics = () => pieces(path === '/metrics' ? held.promise.then(String) : '');
       const url = await start({
         renderMetrics,
-        api: { ...api, store: { ...api.store, failures } },
+        store: { ...WITHOUT_PROJECTS.store, failures },
       });
 
       const asked = Array.from({ length: max + 8 }, () => fetch(url + path));
@@ -359,7 +359,7 @@ describe('limit of concurrent requests', () => {
   ])('does not apply to the event stream %s', async (target) => {
     const empty = { transitions: [], settled: [], end: { transition: 0, settlement: 0 } };
     const feed = new EventFeed({ events: () => Promise.resolve(empty) });
-    const url = await start({ api: { ...api, feed } });
+    const url = await start({ feed });
 
     const streams = await Promise.all(
       Array.from({ length: 40 }, async () => {
@@ -380,7 +380,7 @@ describe('limit of concurrent requests', () => {
     const empty = { transitions: [], settled: [], end: { transition: 0, settlement: 0 } };
     const feed = new EventFeed({ events: () => Promise.resolve(empty) });
     const failures = vi.fn<StoreReader['failures']>(() => Promise.resolve([]));
-    const url = await start({ api: { ...api, feed, store: { ...api.store, failures } } });
+    const url = await start({ feed, store: { ...WITHOUT_PROJECTS.store, failures } });
     const events = 'GET /api/v1/events HTTP/1.1\r\nHost: x\r\n\r\n';
     const behind = 'GET /api/v1/failures HTTP/1.1\r\nHost: x\r\n\r\n';
     for (let calls = 15; calls <= 45; calls += 15) {
@@ -469,7 +469,7 @@ it('a client that does not read its events loses its connection, and nothing is 
   };
   const feed = new EventFeed({ events });
   const sending = vi.spyOn(feed, 'send');
-  const url = await start({ api: { ...api, feed } }, { timeouts: { idleMs: 1000 } });
+  const url = await start({ feed }, { timeouts: { idleMs: 1000 } });
   const slow = connect(Number(new URL(url).port), '127.0.0.1');
   slow.on('error', () => {}).pause();
   slow.write('GET /api/v1/events?after=t0.f0 HTTP/1.1\r\nhost: 127.0.0.1\r\n\r\n');
@@ -531,11 +531,8 @@ it('an exception in a page is answered 500, passed to onBug, and does not stop t
   const bug = new RangeError('Invalid time value');
   const url = await start({
     onBug: (error) => bugs.push(error),
-    page: {
-      ...statusPage,
-      monitor: () => {
-        throw bug;
-      },
+    monitor: () => {
+      throw bug;
     },
   });
   const broken = await fetch(url);
@@ -555,7 +552,7 @@ it('an exception in a running event stream ends the stream and is passed to onBu
   };
   const url = await start({
     onBug: (error) => bugs.push(error),
-    api: { ...api, feed: new EventFeed({ events }) },
+    feed: new EventFeed({ events }),
   });
   const stream = await fetch(`${url}/api/v1/events`);
   expect(await stream.text()).toBe('retry: 2000\nid: t0.f0\n\n');

@@ -3,19 +3,21 @@ import { onTestFinished } from 'vitest';
 import type { MonitorEvent } from '../../../../src/monitor/events.ts';
 import { createPoller } from '../../../../src/monitor/poller.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
-import { type ApiContent, createApi as createRoutes } from '../../../../src/web/api/api.ts';
+import { createApi as createRoutes } from '../../../../src/web/api/api.ts';
+import type { ShownProject, WebContent } from '../../../../src/web/content.ts';
 import { answerError } from '../../../../src/web/errors.ts';
 import { EventFeed } from '../../../../src/web/events/feed.ts';
 import { fakeClock, listingOf, neverStopping, scriptedService } from '../../../support/monitor.ts';
 import { BY_DEFAULT, UNLEARNED } from '../../../support/expected.ts';
+import { WITHOUT_PROJECTS } from '../../../support/web.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
 /** Creates the API with the answers to errors that it has in the web server. */
-export function createApi(content: ApiContent): ReturnType<typeof createRoutes> {
+export function createApi(content: WebContent): ReturnType<typeof createRoutes> {
   const onBug = (bug: unknown) => {
     throw bug;
   };
-  return createRoutes(content, onBug).onError((error) => answerError(error, onBug));
+  return createRoutes({ ...content, onBug }).onError((error) => answerError(error, onBug));
 }
 
 /** Starts an API over a real store and a real poller, whose service a test scripts. */
@@ -46,16 +48,21 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
   });
   const feed = new EventFeed(store);
   observers.push(feed.observe);
-  const content = {
-    store,
-    feed,
-    clock,
-    health: (project: string) => poller.health(project),
-    nextPollAt: (project: string) => (project === 'p' ? clock.now() + 5000 : undefined),
-    configured: (project: string) =>
-      project === 'p' ? { ...BY_DEFAULT, team: 'search' } : undefined,
-    expectationsOf: (project: string) => (project === 'p' ? UNLEARNED : undefined),
-  };
+  /** Only `p` is in the configuration. */
+  const shown = (id: string): ShownProject | undefined =>
+    id === 'p'
+      ? {
+          ...BY_DEFAULT,
+          id,
+          datasets: false,
+          team: 'search',
+          health: poller.health(id),
+          isHealthKnown: true,
+          nextPollAt: clock.now() + 5000,
+          expectations: UNLEARNED,
+        }
+      : undefined;
+  const content: WebContent = { ...WITHOUT_PROJECTS, store, feed, clock, project: shown };
   const api = createApi(content);
 
   /** Polls a project that shows these raw statuses by id. Without prompts the poll fails. */

@@ -5,6 +5,7 @@ import type { ErrorInfo } from '../../../../src/domain/failure.ts';
 import { type FailedRequest, StoreError } from '../../../../src/monitor/errors.ts';
 import type { FailureRow } from '../../../../src/monitor/ports/store.ts';
 import { BY_DEFAULT } from '../../../support/expected.ts';
+import type { ShownProject, WebContent } from '../../../../src/web/content.ts';
 import { createApi, startApi } from './api-under-test.ts';
 
 interface Page {
@@ -25,6 +26,12 @@ async function setUp() {
     return { status: answer.status, body: (await answer.json()) as Page & { error?: string } };
   };
   return { api, content, store, get, clock, poll };
+}
+
+function shownOf(content: WebContent): ShownProject {
+  const shown = content.project('p');
+  if (shown === undefined) throw new Error('p is configured');
+  return shown;
 }
 
 describe('/projects', () => {
@@ -64,8 +71,9 @@ describe('/projects', () => {
     const { content, get, poll } = await setUp();
     const projectWith = async (change: Partial<FailedRequest>) => {
       const failure = { message: 'the service answered 404', ...change };
-      const health = () => ({ ...content.health('p'), failure });
-      const answer = await createApi({ ...content, health }).request('/projects');
+      const shown = shownOf(content);
+      const project = () => ({ ...shown, health: { ...shown.health, failure } });
+      const answer = await createApi({ ...content, project }).request('/projects');
       const text = await answer.text();
       return { text, project: (JSON.parse(text) as Page).data[0] };
     };
@@ -98,30 +106,27 @@ describe('/projects', () => {
 
   it('returns the expectations of a project, with null for those that are off or unknown', async () => {
     const { content } = await setUp();
-    const rowWith = async (change: Partial<typeof content>) => {
-      const api = createApi({ ...content, ...change });
+    const rowWith = async (change: Partial<ShownProject> | undefined) => {
+      const project = () => change && { ...shownOf(content), ...change };
+      const api = createApi({ ...content, project });
       return ((await (await api.request('/projects')).json()) as Page).data[0];
     };
     const unknown = { limit_seconds: null, limit_source: null, typical_seconds: null };
 
     const learned = { limitMs: 1_246_783.4, source: 'learned', typicalMs: 20_700.5 } as const;
     const off = { limitMs: undefined, source: 'off', typicalMs: 20_000 } as const;
-    expect(
-      await rowWith({ expectationsOf: () => ({ PENDING: learned, RUNNING: off }) }),
-    ).toMatchObject({
+    expect(await rowWith({ expectations: { PENDING: learned, RUNNING: off } })).toMatchObject({
       expectations: {
         PENDING: { limit_seconds: 1246.783, limit_source: 'learned', typical_seconds: 20.701 },
         RUNNING: { limit_seconds: null, limit_source: 'off', typical_seconds: 20 },
       },
     });
     const expects = { ...BY_DEFAULT.expect, maxFailureRatio: undefined };
-    expect(await rowWith({ configured: () => ({ team: '', expect: expects }) })).toMatchObject({
+    expect(await rowWith({ team: '', expect: expects })).toMatchObject({
       team: null,
       max_failure_ratio: null,
     });
-    expect(
-      await rowWith({ configured: () => undefined, expectationsOf: () => undefined }),
-    ).toMatchObject({
+    expect(await rowWith(undefined)).toMatchObject({
       team: null,
       max_failure_ratio: null,
       expectations: { PENDING: unknown, RUNNING: unknown },
@@ -530,8 +535,9 @@ describe('an ETag', () => {
     const { content } = await setUp();
     let limitMs = 60_000;
     const expectation = () => ({ limitMs, source: 'learned', typicalMs: 5000 }) as const;
-    const expectationsOf = () => ({ PENDING: expectation(), RUNNING: expectation() });
-    const api = createApi({ ...content, expectationsOf });
+    const expectations = () => ({ PENDING: expectation(), RUNNING: expectation() });
+    const project = () => ({ ...shownOf(content), expectations: expectations() });
+    const api = createApi({ ...content, project });
     const etag = (await api.request(path)).headers.get('etag') ?? '';
     const ask = () => api.request(path, { headers: { 'if-none-match': etag } });
 

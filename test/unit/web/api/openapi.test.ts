@@ -78,6 +78,7 @@ describe('the OpenAPI document', () => {
     const { content } = await setUp();
     const unreadable = () => Promise.reject(new StoreError('io', 'no disk'));
     const store = {
+      ...content.store,
       projects: unreadable,
       snapshot: unreadable,
       statuses: unreadable,
@@ -86,7 +87,7 @@ describe('the OpenAPI document', () => {
       causes: unreadable,
     };
     const api = createApi({ ...content, store });
-    const { url } = await startWeb({ api: content });
+    const { url } = await startWeb({ store });
 
     const broken = await api.request(path);
     const posted = await fetch(`${url}/api/v1${path}`, { method: 'POST' });

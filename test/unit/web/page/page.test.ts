@@ -1,6 +1,6 @@
 import { describe, expect, it, vi } from 'vitest';
 import { StoreError } from '../../../../src/monitor/errors.ts';
-import type { PageContent } from '../../../../src/web/page/model.ts';
+import type { WebContent } from '../../../../src/web/content.ts';
 import { createPage } from '../../../../src/web/page/routes.ts';
 import { HOUR, MINUTE, NIGHT, openPageWorld, SECOND } from '../../../support/page/world.ts';
 
@@ -13,7 +13,7 @@ async function setUp() {
       for (const project of ['alpha', 'beta', 'gamma']) await world.see(project, { a: 'RUNNING' });
     },
     /** Reads a page; `text` is what a user sees. */
-    read: async (path = '/', change: Partial<PageContent> = {}) => {
+    read: async (path = '/', change: Partial<WebContent> = {}) => {
       const answer = await createPage({ ...world.content, ...change }).request(path);
       const html = await answer.text();
       return { status: answer.status, headers: answer.headers, html, text: textOf(html) };
@@ -215,7 +215,7 @@ describe('status page on scheduler problems', () => {
   it('shows that the daemon is starting or stopping while it is not ready', async () => {
     await using world = await setUp();
 
-    expect((await world.read('/', { isReady: () => false })).text).toContain(
+    expect((await world.read('/', { isScheduling: () => false })).text).toContain(
       'starting or stopping',
     );
   });
