@@ -1,9 +1,5 @@
 import { ownTurn } from '../../concurrency/own-turn.ts';
-import {
-  isStuck,
-  type StateExpectation,
-  expectationIn,
-} from '../../domain/limits.ts';
+import { isStuck, type StateExpectation, expectationIn } from '../../domain/limits.ts';
 import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { PromptStatus, UnfinishedStatus } from '../../domain/status.ts';
 import { unlessStoreFails } from '../../monitor/errors.ts';
