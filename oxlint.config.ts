@@ -89,8 +89,7 @@ function layer(name: string, module: { modules: string[]; libraries: string[] })
   // An adapter may import the ports, the events and the errors of the monitor, not its engine.
   if (name !== 'monitor' && module.modules.includes('monitor')) {
     patterns.push({
-      regex:
-        '/monitor/(poller|reading|comparison|emit-changes|failure-reporter|listing-memory|poll-health)\\.ts$',
+      regex: '/monitor/(poller|memory|failure-reporter|expectations)\\.ts$',
       message: 'Adapters may import only the ports, events and errors of the monitor.',
     });
   }

@@ -152,7 +152,7 @@ async function play(
   const store = memoryStore(rooms);
   const events: MonitorEvent[] = [];
   let time = 0;
-  const poller = rooms.createPoller({
+  const poller = new rooms.Poller({
     service,
     store,
     clock: { ...systemClock, now: () => time, monotonic: () => time },

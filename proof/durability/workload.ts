@@ -9,7 +9,7 @@ import { countDurations } from '../../src/domain/limits.ts';
 import type { Settlement } from '../../src/domain/failure.ts';
 import { StoreError } from '../../src/monitor/errors.ts';
 import type * as SqliteStore from '../../src/store/sqlite/sqlite-store.ts';
-import { detectChanges } from '../../test/support/at-once.ts';
+import { compareListing } from '../../src/domain/transition.ts';
 import { listingOf } from '../../test/support/monitor.ts';
 import { labelOf, type Line } from './judge.ts';
 
@@ -73,7 +73,7 @@ async function poll(
     const known = listings.get('prompt');
     if (known === undefined) throw new Error('not loaded');
     const listing = listingOf(Object.fromEntries(statuses));
-    const changes = detectChanges(known, listing, { at, missingAfter: 3 });
+    const { changes } = await compareListing(known, listing, { at, missingAfter: 3 });
     return await store.commitPoll({
       project,
       at,

@@ -45,8 +45,8 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       file: 'monitor/poller.ts',
       replace: [
         [
-          'markNotStored(memory);',
-          'if (!(compared instanceof StoreError)) updateMemory(memory, compared.answers, clock);',
+          'markNotStored(listings);',
+          'if (!(compared instanceof StoreError)) for (const [kind, listing] of compared.listings) listings.set(kind, listing);',
         ],
       ],
       // What is compared first depends on the listing.
@@ -206,8 +206,8 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       file: 'monitor/poller.ts',
       replace: [
         [
-          'markNotStored(memory);',
-          'if (!(compared instanceof StoreError)) updateMemory(memory, compared.answers, clock);',
+          'markNotStored(listings);',
+          'if (!(compared instanceof StoreError)) for (const [kind, listing] of compared.listings) listings.set(kind, listing);',
         ],
       ],
       notice: /overlooked/,
@@ -260,10 +260,10 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       what: 'undocumented items of a poll whose commit was refused are told',
       file: 'monitor/poller.ts',
       replace: [
-        ['    emitAnomalies(emit, project.id, reading.anomalies, state.anomalies);\n', ''],
+        ['    this.#emitAnomalies(id, found.anomalies, memory);\n', ''],
         [
-          'const outcome = await commit(',
-          'emitAnomalies(emit, project.id, reading.anomalies, state.anomalies);\nconst outcome = await commit(',
+          'const outcome = await this.#commit(',
+          'this.#emitAnomalies(id, found.anomalies, memory);\nconst outcome = await this.#commit(',
         ],
       ],
       notice: /undocumented items twice/,

@@ -3,7 +3,7 @@ import type { Config, ProjectConfig } from '../config/config.ts';
 import type { HttpEvaluationService } from '../client/client.ts';
 import type { EventLog } from '../log/lines.ts';
 import type { Logger } from '../log/logger.ts';
-import { NEVER_POLLED } from '../monitor/poll-health.ts';
+import { NEVER_POLLED } from '../monitor/memory.ts';
 import type { Poller } from '../monitor/poller.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollHealth, Store } from '../monitor/ports/store.ts';

@@ -9,13 +9,12 @@ import { EventLog } from '../log/lines.ts';
 import { emitTo, type FinishedPoll, type Observer } from '../monitor/events.ts';
 import { LearnedExpectations } from '../monitor/expectations.ts';
 import { createFailureReporter, type FailureReporter } from '../monitor/failure-reporter.ts';
-import { NEVER_POLLED } from '../monitor/poll-health.ts';
-import { createPoller, type Poller } from '../monitor/poller.ts';
+import { NEVER_POLLED } from '../monitor/memory.ts';
+import { Poller, type PollRun } from '../monitor/poller.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { EvaluationService } from '../monitor/ports/service.ts';
 import type { PollHealth, Store } from '../monitor/ports/store.ts';
 import type { WatchedProject } from '../monitor/ports/watched-project.ts';
-import type { PollRun } from '../monitor/reading.ts';
 import { openStore, type OpenStore } from '../store/open.ts';
 import { version } from './version.ts';
 import type { WorkSharing, WorkSharingOptions } from './work-sharing.ts';
@@ -125,7 +124,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const service = serviceOf(inUse);
   const missingAfter = () => inForce.config().missingAfter;
   const { maxIntervalMs, projects } = inForce;
-  const poller = createPoller({
+  const poller = new Poller({
     service,
     store,
     clock,

@@ -1,6 +1,6 @@
 import type { KnownListing, KnownRecord, Listing, ObservedRecord } from './record.ts';
 import type { Origin, Status } from './status.ts';
-import { ITEMS_PER_STEP, type Steps } from './steps.ts';
+import { inTurns } from './turns.ts';
 
 /** A record's move from one status to another. */
 export interface Transition {
@@ -33,102 +33,88 @@ export interface DetectionOptions {
   readonly missingAfter: number;
 }
 
+/** What a listing makes of the stored records. */
+export interface Detected {
+  readonly changes: Changes;
+  /** Ids of the records that are missing but not gone once the changes are committed. */
+  readonly missing: readonly string[];
+}
+
 /**
  * Compares a listing with the stored records (docs/specification.md#transitions). Pure. No other code decides what
  * counts as a transition.
  */
-export function* compareListing(
+export async function compareListing(
   known: KnownListing,
   listing: Listing,
-  options: DetectionOptions,
-): Steps<Changes> {
+  { at, missingAfter }: DetectionOptions,
+): Promise<Detected> {
   const records: KnownRecord[] = [];
   const transitions: Transition[] = [];
-  let compared = 0;
-  for (const observed of listing.records.values()) {
-    compared += 1;
-    if (compared % ITEMS_PER_STEP === 0) yield;
+  await inTurns(listing.records.values(), (observed) => {
     const before = known.records.get(observed.id);
     const moved = before?.status !== observed.status;
-    if (moved && known.baselined) {
-      transitions.push(transition(before, observed, options.at));
-    }
+    if (moved && known.baselined) transitions.push(transition(before, observed, at));
     if (before === undefined || moved || differs(before, observed)) {
-      const since = before === undefined || moved ? options.at : before.since;
+      const since = before === undefined || moved ? at : before.since;
       records.push({ ...observed, since, missing: 0, gone: false });
     }
-  }
-  for (const id of listing.idsWithoutStatus) {
-    compared += 1;
-    if (compared % ITEMS_PER_STEP === 0) yield;
+  });
+  await inTurns(listing.idsWithoutStatus, (id) => {
     const before = known.records.get(id);
     if (before !== undefined && !listing.records.has(id) && (before.missing > 0 || before.gone)) {
       records.push({ ...before, missing: 0, gone: false });
     }
-  }
+  });
   const isAbsent = ({ id }: KnownRecord) =>
     !listing.records.has(id) && !listing.idsWithoutStatus.has(id);
-  const absent = listing.complete ? yield* countMissing(known, isAbsent, options.missingAfter) : [];
-  return toChanges(!known.baselined, records.concat(absent), transitions);
+  const absent = await countAbsent(known, isAbsent, listing.complete, missingAfter);
+  const changes = {
+    baseline: !known.baselined,
+    records: records.concat(absent.counted),
+    transitions,
+    gone: absent.gone,
+  };
+  return { changes, missing: absent.missing };
 }
 
 /**
- * Returns the changes to store after an unchanged listing: the `missing` count of each missing record increases by one
+ * Does the same for an unchanged listing: the `missing` count of each missing record increases by one
  * (docs/specification.md#unchanged-listings). `complete` is the value of the last listing that was read.
  */
-export function* detectRepeatedAbsence(
+export async function compareUnchanged(
   known: KnownListing,
   complete: boolean,
   missingAfter: number,
-): Steps<Changes> {
-  const isAbsent = ({ missing }: KnownRecord) => missing > 0;
-  const absent = complete ? yield* countMissing(known, isAbsent, missingAfter) : [];
-  return toChanges(false, absent, []);
+): Promise<Detected> {
+  const isAbsent = (record: KnownRecord) => record.missing > 0;
+  const { counted, gone, missing } = await countAbsent(known, isAbsent, complete, missingAfter);
+  return { changes: { baseline: false, records: counted, transitions: [], gone }, missing };
 }
 
-/** Returns the ids of the records that are missing but not gone once these changes are committed. */
-export function* missingIds(known: KnownListing, changes: Changes): Steps<readonly string[]> {
-  const missing = new Set<string>();
-  let checked = 0;
-  for (const records of [known.records.values(), changes.records]) {
-    for (const record of records) {
-      checked += 1;
-      if (checked % ITEMS_PER_STEP === 0) yield;
-      if (isMissing(record)) missing.add(record.id);
-      else missing.delete(record.id);
-    }
-  }
-  return [...missing];
-}
-
-function isMissing(record: KnownRecord): boolean {
-  return record.missing > 0 && !record.gone;
-}
-
-function toChanges(
-  baseline: boolean,
-  records: readonly KnownRecord[],
-  transitions: readonly Transition[],
-): Changes {
-  return { baseline, records, transitions, gone: records.filter((record) => record.gone) };
-}
-
-/** Counts one more listing for each absent record, and decides which of them are gone by it. */
-function* countMissing(
+/** Counts one more listing for each absent record if the listing is complete, and decides which of them are gone by it. */
+async function countAbsent(
   known: KnownListing,
   isAbsent: (record: KnownRecord) => boolean,
+  complete: boolean,
   missingAfter: number,
-): Steps<readonly KnownRecord[]> {
-  const absent: KnownRecord[] = [];
-  let checked = 0;
-  for (const record of known.records.values()) {
-    checked += 1;
-    if (checked % ITEMS_PER_STEP === 0) yield;
-    if (record.gone || !isAbsent(record)) continue;
-    const missing = record.missing + 1;
-    absent.push({ ...record, missing, gone: missing >= missingAfter });
-  }
-  return absent;
+) {
+  const counted: KnownRecord[] = [];
+  const gone: KnownRecord[] = [];
+  const missing: string[] = [];
+  await inTurns(known.records.values(), (before) => {
+    if (before.gone || !isAbsent(before)) return;
+    if (!complete) {
+      if (before.missing > 0) missing.push(before.id);
+      return;
+    }
+    const count = before.missing + 1;
+    const record = { ...before, missing: count, gone: count >= missingAfter };
+    counted.push(record);
+    if (record.gone) gone.push(record);
+    else missing.push(record.id);
+  });
+  return { counted, gone, missing };
 }
 
 function transition(

@@ -1,46 +1,30 @@
 import { countDurations } from '../domain/limits.ts';
 import type { AnomalySummary } from '../domain/record.ts';
-import type { Kind } from '../domain/status.ts';
-import type { Changes } from '../domain/transition.ts';
-import { createComparison, type Comparison } from './comparison.ts';
-import { type Anomalies, emitAnomalies, emitChanges } from './emit-changes.ts';
-import { type ApiError, StoreError } from './errors.ts';
+import { KINDS, type Kind, type Status } from '../domain/status.ts';
+import { compareListing, compareUnchanged, type Changes } from '../domain/transition.ts';
+import { inTurns } from '../domain/turns.ts';
+import { ApiError, StoreError } from './errors.ts';
 import type { FinishedPoll, Observer, PollFailure } from './events.ts';
 import {
+  afterPoll,
   distrustEtag,
   markNotStored,
-  updateMemory,
-  type ListingMemories,
+  memoryOf,
+  NEVER_POLLED,
+  revalidationOf,
   type ListingMemory,
-} from './listing-memory.ts';
-import { afterPoll, type EndedPoll, NEVER_POLLED } from './poll-health.ts';
-import { createReadListings, type PolledProject, type PollRun, type Reading } from './reading.ts';
-import { takeSteps } from './steps.ts';
+  type ProjectMemory,
+} from './memory.ts';
 import type { Clock } from './ports/clock.ts';
-import type { EvaluationService } from './ports/service.ts';
+import type { EvaluationService, ListingAnswer } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
-import type { CommittedTransition, PollCommit, PollHealth, Store } from './ports/store.ts';
-
-export interface Poller {
-  /**
-   * Polls a project once: fetch, compare, commit, then emit. Resolves with undefined if the poll had no effect: a shutdown
-   * aborted it, the project was unwatched meanwhile, or another process committed a listing first, so that the poll has to
-   * be repeated. Failures of the service or the store do not reject.
-   */
-  poll(project: PolledProject, run: PollRun): Promise<FinishedPoll | undefined>;
-  /**
-   * Starts watching a project with this health, undefined if it was never polled. Drops the memory of its listings, and a
-   * running poll commits nothing: another process may have polled the project meanwhile.
-   */
-  watch(project: string, health: PollHealth | undefined): void;
-  /**
-   * Stops watching a project. A running poll of it commits nothing, and one that waits to send its first request sends none.
-   */
-  unwatch(project: string): void;
-  /** Drops the memory of all listings. Called when the service was replaced. */
-  dropListings(): void;
-  health(project: string): PollHealth;
-}
+import type {
+  CommittedTransition,
+  KnownProject,
+  PollCommit,
+  PollHealth,
+  Store,
+} from './ports/store.ts';
 
 export interface PollerOptions {
   readonly service: Pick<EvaluationService, 'list' | 'storing'>;
@@ -54,25 +38,47 @@ export interface PollerOptions {
   readonly shutdown: Shutdown;
 }
 
-interface ProjectState {
-  health: PollHealth;
-  /** Replaced, not cleared, when another service answers: a running poll then keeps what it compares with. */
-  memory: ListingMemories;
-  /** Anomalies of the last listing, committed or not. Only anomalies that differ from them are logged. */
-  readonly anomalies: Map<Kind, readonly AnomalySummary[]>;
+/** Settings of a project that a poll needs. */
+export interface PolledProject {
+  readonly id: string;
+  readonly datasets: boolean;
 }
 
-/** Result of the reading half of a poll. */
-interface PollReading {
+/** One run of a project's schedule. */
+export interface PollRun {
+  /** When the run was due, epoch ms. */
+  readonly dueAt: number;
+  /** When the next run is due, epoch ms; undefined if there is none. */
+  readonly nextAt: number | undefined;
+}
+
+/** One listing of a poll: the service's answer, or the error instead of it. */
+type Reading =
+  | { readonly kind: Kind; readonly answer: ListingAnswer }
+  | { readonly kind: Kind; readonly error: ApiError };
+
+/** What a poll found: all that its commit and its events need, without the records that it compared. */
+interface Findings {
   /** Epoch ms. */
   readonly at: number;
   readonly failure: PollFailure | undefined;
   /** Whether every listing was the same as the last one. */
   readonly unchanged: boolean;
   /** Anomalies of each listing that was read. */
-  readonly anomalies: Anomalies;
+  readonly anomalies: ReadonlyMap<Kind, readonly AnomalySummary[]>;
   /** Comparison with the known records, or why the store could not load them. */
   readonly compared: Comparison | StoreError;
+}
+
+/** Result of comparing the listings of a poll with the known records. */
+interface Comparison {
+  /** Version and token of the known records, which the commit checks. */
+  readonly version: number;
+  readonly token: KnownProject['token'];
+  /** Changes to store, by kind; kinds without any are absent. */
+  readonly changes: ReadonlyMap<Kind, Changes>;
+  /** What to remember of the listings once the changes are stored. */
+  readonly listings: ReadonlyMap<Kind, ListingMemory>;
 }
 
 interface Outcome {
@@ -83,124 +89,302 @@ interface Outcome {
   readonly transitions: readonly CommittedTransition[];
 }
 
-/** Creates the poller, which alone decides the order of a poll's steps (docs/specification.md#commits). */
-export function createPoller(options: PollerOptions): Poller {
-  const { service, store, clock, emit, missingAfter, maxIntervalMs, shutdown } = options;
-  const readListings = createReadListings({ service, clock, emit, shutdown });
-  const compare = createComparison({ store, missingAfter });
-  const states = new Map<string, ProjectState>();
+/** Log lines are written synchronously, so emitting many events at once would block the event loop. */
+const EVENTS_PER_TURN = 64;
 
-  function stateOf(project: string): ProjectState {
-    const state = states.get(project) ?? newState(NEVER_POLLED);
-    states.set(project, state);
-    return state;
+/** The project was unwatched before a request of a listing went out. */
+class UnwatchedError extends Error {}
+
+/** Polls projects, and alone decides the order of a poll's steps (docs/specification.md#commits). */
+export class Poller {
+  readonly #options: PollerOptions;
+  readonly #projects = new Map<string, ProjectMemory>();
+  /** Started runs. A poll whose commit is refused is repeated, but its run starts only once. */
+  readonly #started = new WeakSet<PollRun>();
+
+  constructor(options: PollerOptions) {
+    this.#options = options;
   }
 
-  async function poll(project: PolledProject, run: PollRun): Promise<FinishedPoll | undefined> {
-    const started = clock.monotonic();
-    const state = stateOf(project.id);
-    const { memory } = state;
-    using held = new DisposableStack();
-    const reading = await readAndCompare(project, run, state, held);
-    if (reading === undefined) return undefined;
+  /**
+   * Starts watching a project with this health, undefined if it was never polled. Drops the memory of its listings, and a
+   * running poll commits nothing: another process may have polled the project meanwhile.
+   */
+  watch(project: string, health: PollHealth = NEVER_POLLED): void {
+    this.#projects.set(project, newMemory(health));
+  }
 
-    const outcome = await commit(project.id, reading, state, memory);
+  /**
+   * Stops watching a project. A running poll of it commits nothing, and one that waits to send its first request sends none.
+   */
+  unwatch(project: string): void {
+    this.#projects.delete(project);
+  }
+
+  /** Drops the memory of all listings. Called when the service was replaced. */
+  dropListings(): void {
+    for (const memory of this.#projects.values()) memory.listings = new Map();
+  }
+
+  health(project: string): PollHealth {
+    return this.#projects.get(project)?.health ?? NEVER_POLLED;
+  }
+
+  /**
+   * Polls a project once: fetch, compare, commit, then emit. Resolves with undefined if the poll had no effect: a shutdown
+   * aborted it, the project was unwatched meanwhile, or another process committed a listing first, so that the poll has to
+   * be repeated. Failures of the service or the store do not reject.
+   */
+  async poll(project: PolledProject, run: PollRun): Promise<FinishedPoll | undefined> {
+    const { clock, emit } = this.#options;
+    const { id } = project;
+    const started = clock.monotonic();
+    const memory = this.#projects.get(id) ?? newMemory(NEVER_POLLED);
+    this.#projects.set(id, memory);
+    const { listings } = memory;
+    using held = new DisposableStack();
+    const found = await this.#find(project, run, memory, held);
+    if (found === undefined) return undefined;
+
+    const outcome = await this.#commit(id, found, memory, listings);
     if (outcome === undefined) return undefined;
-    const { consecutiveFailures: failuresBefore } = state.health;
-    state.health = outcome.health;
+    const { health, failure, changes, transitions } = outcome;
     const finished: FinishedPoll = {
       type: 'poll.finished',
-      project: project.id,
+      project: id,
       durationMs: clock.monotonic() - started,
-      health: outcome.health,
-      failuresBefore,
-      failure: outcome.failure,
+      health,
+      failuresBefore: memory.health.consecutiveFailures,
+      failure,
       isStored: outcome.isStored,
-      unchanged: reading.unchanged,
-      prompts: outcome.failure === undefined ? memory.get('prompt')?.size : undefined,
-      transitions: outcome.transitions.length,
-      changed: outcome.changes.size > 0,
+      unchanged: found.unchanged,
+      prompts: failure === undefined ? listings.get('prompt')?.size : undefined,
+      transitions: transitions.length,
+      changed: changes.size > 0,
     };
+    memory.health = health;
     // A refused poll is repeated: anomalies of a poll that ended are counted once.
-    emitAnomalies(emit, project.id, reading.anomalies, state.anomalies);
-    await takeSteps(emitChanges(emit, { project: project.id, ...outcome }));
+    this.#emitAnomalies(id, found.anomalies, memory);
+    await this.#emitChanges(id, changes, transitions);
     emit(finished);
     return finished;
   }
 
-  /**
-   * Reads the listings and compares them. The result holds only the differences and the store's token, so that the other
-   * records can be garbage-collected.
-   */
-  async function readAndCompare(
+  /** Reads the listings of a project and compares them with the known records, which are garbage when it resolves. */
+  async #find(
     project: PolledProject,
     run: PollRun,
-    state: ProjectState,
+    memory: ProjectMemory,
     held: DisposableStack,
-  ): Promise<PollReading | undefined> {
-    const { health, memory } = state;
-    const readings = await readListings(project, {
-      run,
-      isFailing: health.consecutiveFailures > 0,
-      isWatched: () => states.get(project.id) === state,
-      memory,
-    });
+  ): Promise<Findings | undefined> {
+    const { service, clock } = this.#options;
+    const { listings } = memory;
+    const readings = await this.#read(project, run, memory);
     if (readings === undefined) return undefined;
     held.use(service.storing(recordBytesOf(readings)));
     const at = clock.now();
     const failed = readings.find((reading) => 'error' in reading);
-    const failure = failed === undefined ? undefined : toPollFailure(failed.error);
-    const unchanged = readings.every((each) => 'answer' in each && each.answer.unchanged);
-    const anomalies = anomaliesOf(readings, memory);
-    for (const reading of readings) if (isInvalid(reading)) distrustEtag(memory, reading.kind);
-    const compared = await compare(project.id, readings, memory, at).catch(asStoreError);
-    return { at, failure, unchanged, anomalies, compared };
+    const anomalies = new Map<Kind, readonly AnomalySummary[]>();
+    for (const reading of readings) {
+      const { kind } = reading;
+      const found = anomaliesIn(reading, listings.get(kind));
+      if (found !== undefined) anomalies.set(kind, found);
+      if ('error' in reading && reading.error.reason === 'invalid_response') {
+        distrustEtag(listings, kind);
+      }
+    }
+    const compared = await this.#compare(project.id, readings, listings, at).catch(asStoreError);
+    return {
+      at,
+      failure: failed && toFailure(failed.error),
+      unchanged: readings.every((reading) => 'answer' in reading && reading.answer.unchanged),
+      anomalies,
+      compared,
+    };
   }
 
-  async function commit(
+  /**
+   * Requests the listings of a project concurrently. Resolves to undefined if a shutdown aborted the requests, or if the
+   * project was unwatched before one went out.
+   */
+  async #read(
+    { id, datasets }: PolledProject,
+    run: PollRun,
+    memory: ProjectMemory,
+  ): Promise<readonly Reading[] | undefined> {
+    const { service, clock, emit, shutdown } = this.#options;
+    /** Called when a request gets its turn, which can be long after the start of the poll. */
+    const onRequest = () => {
+      if (this.#projects.get(id) !== memory) throw new UnwatchedError();
+      if (this.#started.has(run)) return;
+      this.#started.add(run);
+      const lagMs = Math.max(0, clock.now() - run.dueAt);
+      emit({ type: 'scheduler.started_poll', project: id, lagMs });
+    };
+    const { listings, health } = memory;
+    const read = async (kind: Kind): Promise<Reading> => {
+      try {
+        const answer = await service.list(id, kind, {
+          ...revalidationOf(listings.get(kind), clock.monotonic()),
+          isFailing: health.consecutiveFailures > 0,
+          onRequest,
+          signal: shutdown,
+        });
+        return { kind, answer };
+      } catch (error) {
+        if (error instanceof ApiError) return { kind, error };
+        throw error;
+      }
+    };
+    const kinds = KINDS.filter((kind) => kind === 'prompt' || datasets);
+    const settled = await Promise.allSettled(kinds.map((kind) => read(kind)));
+    const readings: Reading[] = [];
+    for (const result of settled) {
+      if (result.status === 'fulfilled') readings.push(result.value);
+      else if (!shutdown.waits.aborted && !(result.reason instanceof UnwatchedError)) {
+        throw result.reason;
+      }
+    }
+    return readings.length < settled.length ? undefined : readings;
+  }
+
+  /** Compares the listings of a poll with the stored records. @throws {StoreError} */
+  async #compare(
     project: string,
-    { at, failure, compared }: PollReading,
-    state: ProjectState,
-    memory: ListingMemories,
+    readings: readonly Reading[],
+    listings: ReadonlyMap<Kind, ListingMemory>,
+    at: number,
+  ): Promise<Comparison> {
+    const { clock, missingAfter } = this.#options;
+    const known = await this.#loadAffected(project, readings, listings);
+    const changes = new Map<Kind, Changes>();
+    const remembered = new Map<Kind, ListingMemory>();
+    const limit = missingAfter();
+    for (const reading of readings) {
+      if ('error' in reading) continue;
+      const { kind, answer } = reading;
+      const last = listings.get(kind);
+      const before = known?.listings.get(kind);
+      let missing: readonly string[] = [];
+      if (before !== undefined) {
+        const detected = await (answer.unchanged
+          ? compareUnchanged(before, last?.complete ?? false, limit)
+          : compareListing(before, answer.listing, { at, missingAfter: limit }));
+        ({ missing } = detected);
+        const { baseline, records } = detected.changes;
+        if (baseline || records.length > 0) changes.set(kind, detected.changes);
+      }
+      const listing = memoryOf(answer, last, missing, clock.monotonic());
+      if (listing !== undefined) remembered.set(kind, listing);
+    }
+    return { version: known?.version ?? 0, token: known?.token, changes, listings: remembered };
+  }
+
+  /** Loads the records that the listings can change: all of them only for a listing that was read whole. */
+  async #loadAffected(
+    project: string,
+    readings: readonly Reading[],
+    listings: ReadonlyMap<Kind, ListingMemory>,
+  ): Promise<KnownProject | undefined> {
+    const kinds: Kind[] = [];
+    const only = new Map<Kind, readonly string[]>();
+    for (const reading of readings) {
+      if ('error' in reading) continue;
+      const { kind, answer } = reading;
+      const missing = listings.get(kind)?.missing ?? [];
+      if (answer.unchanged && missing.length === 0) continue;
+      kinds.push(kind);
+      if (answer.unchanged) only.set(kind, missing);
+      else if (answer.vanished !== undefined) {
+        const { records, idsWithoutStatus } = answer.listing;
+        only.set(kind, [...records.keys(), ...idsWithoutStatus, ...answer.vanished, ...missing]);
+      }
+    }
+    return kinds.length === 0
+      ? undefined
+      : await this.#options.store.loadKnown(project, kinds, only);
+  }
+
+  /**
+   * Commits what a poll found, and then remembers its listings. Resolves to undefined if nothing was stored because the
+   * project was unwatched, or another process committed a listing first.
+   */
+  async #commit(
+    project: string,
+    { at, failure, compared }: Findings,
+    memory: ProjectMemory,
+    listings: Map<Kind, ListingMemory>,
   ): Promise<Outcome | undefined> {
-    const ended = { at, maxIntervalMs: maxIntervalMs(project) };
-    const health = afterPoll(state.health, { ...ended, failure });
+    const { store } = this.#options;
+    const maxIntervalMs = this.#options.maxIntervalMs(project);
+    const health = afterPoll(memory.health, { at, maxIntervalMs, failure });
     try {
       if (compared instanceof StoreError) throw compared;
-      // The project was unwatched or taken over anew: the store may be newer than this reading.
-      if (states.get(project) !== state) return undefined;
+      // The project was unwatched or taken over anew: the store may be newer than these findings.
+      if (this.#projects.get(project) !== memory) return undefined;
       const transitions = await store.commitPoll(toCommit(project, at, health, compared));
       if (transitions === undefined) {
-        memory.clear();
+        listings.clear();
         return undefined;
       }
-      updateMemory(memory, compared.answers, clock);
+      for (const [kind, listing] of compared.listings) listings.set(kind, listing);
       return { health, failure, isStored: true, changes: compared.changes, transitions };
     } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
-      if (states.get(project) !== state) return undefined;
-      markNotStored(memory);
-      return failedOutcome(state.health, { ...ended, failure: failure ?? toStoreFailure(error) });
+      const { message } = asStoreError(error);
+      if (this.#projects.get(project) !== memory) return undefined;
+      markNotStored(listings);
+      const reported = failure ?? { reason: 'store', message, details: {} };
+      return {
+        health: afterPoll(memory.health, { at, maxIntervalMs, failure: reported }),
+        failure: reported,
+        isStored: false,
+        changes: new Map(),
+        transitions: [],
+      };
     }
   }
 
-  return {
-    poll,
-    watch: (project, health = NEVER_POLLED) => {
-      states.set(project, newState(health));
-    },
-    unwatch: (project) => {
-      states.delete(project);
-    },
-    dropListings: () => {
-      for (const state of states.values()) state.memory = new Map();
-    },
-    health: (project) => states.get(project)?.health ?? NEVER_POLLED,
-  };
+  /** Emits the anomalies of a poll and remembers them. */
+  #emitAnomalies(project: string, anomalies: Findings['anomalies'], memory: ProjectMemory): void {
+    for (const [kind, summaries] of anomalies) {
+      const before = memory.anomalies.get(kind) ?? [];
+      for (const { reason, count, indexes, digest } of summaries) {
+        const changed = !before.some((other) => other.reason === reason && other.digest === digest);
+        const anomaly = { project, kind, reason, count, indexes, changed };
+        this.#options.emit({ type: 'items.anomalous', ...anomaly });
+      }
+      memory.anomalies.set(kind, summaries);
+    }
+  }
+
+  /** Emits the changes of a commit: baselines, transitions, and records that are gone. */
+  async #emitChanges(
+    project: string,
+    changes: ReadonlyMap<Kind, Changes>,
+    transitions: readonly CommittedTransition[],
+  ): Promise<void> {
+    const { emit } = this.#options;
+    for (const [kind, { baseline, records }] of changes) {
+      if (!baseline) continue;
+      const counts: Partial<Record<Status, number>> = {};
+      for (const { status } of records) counts[status] = (counts[status] ?? 0) + 1;
+      emit({ type: 'listing.baseline', project, kind, counts });
+    }
+    const emitTransition = (transition: CommittedTransition) =>
+      emit({ type: 'record.transition', project, transition });
+    await inTurns(transitions, emitTransition, EVENTS_PER_TURN);
+    for (const [kind, { gone }] of changes) {
+      await inTurns(
+        gone,
+        (record) => emit({ type: 'record.gone', project, kind, record }),
+        EVENTS_PER_TURN,
+      );
+    }
+  }
 }
 
-function newState(health: PollHealth): ProjectState {
-  return { health, memory: new Map(), anomalies: new Map() };
+function newMemory(health: PollHealth): ProjectMemory {
+  return { health, listings: new Map(), anomalies: new Map() };
 }
 
 function recordBytesOf(readings: readonly Reading[]): number {
@@ -210,14 +394,14 @@ function recordBytesOf(readings: readonly Reading[]): number {
   );
 }
 
-function isInvalid(reading: Reading): boolean {
-  return 'error' in reading && reading.error.reason === 'invalid_response';
-}
-
-/** Returns an error of the store; throws any other. */
-function asStoreError(error: unknown): StoreError {
-  if (error instanceof StoreError) return error;
-  throw error;
+/** Returns the anomalies of a listing; undefined if there was no listing. */
+function anomaliesIn(
+  reading: Reading,
+  last: ListingMemory | undefined,
+): readonly AnomalySummary[] | undefined {
+  if ('error' in reading) return reading.error.details.anomalies;
+  const { answer } = reading;
+  return answer.unchanged ? (last?.anomalies ?? []) : answer.listing.anomalies;
 }
 
 function toCommit(
@@ -232,44 +416,12 @@ function toCommit(
   return { project, at, health, version, token, listings: changes, durations };
 }
 
-/** Returns the outcome of a poll whose commit failed. */
-function failedOutcome(
-  before: PollHealth,
-  ended: EndedPoll & { readonly failure: PollFailure },
-): Outcome {
-  const { failure } = ended;
-  const health = afterPoll(before, ended);
-  return { health, failure, isStored: false, changes: new Map(), transitions: [] };
+function toFailure({ reason, message, details }: ApiError): PollFailure {
+  return { reason, message, details };
 }
 
-function toStoreFailure(error: StoreError): PollFailure {
-  return { reason: 'store', message: error.message, details: {} };
-}
-
-function toPollFailure(error: ApiError): PollFailure {
-  return { reason: error.reason, message: error.message, details: error.details };
-}
-
-function anomaliesOf(
-  readings: readonly Reading[],
-  memory: ReadonlyMap<Kind, ListingMemory>,
-): Anomalies {
-  const anomalies = new Map<Kind, readonly AnomalySummary[]>();
-  for (const reading of readings) {
-    const found = anomaliesIn(reading, memory.get(reading.kind));
-    if (found !== undefined) anomalies.set(reading.kind, found);
-  }
-  return anomalies;
-}
-
-/** Returns the anomalies of a listing; undefined if there was no listing. */
-function anomaliesIn(
-  reading: Reading,
-  memory: ListingMemory | undefined,
-): readonly AnomalySummary[] | undefined {
-  if ('answer' in reading) {
-    const { answer } = reading;
-    return answer.unchanged ? (memory?.anomalies ?? []) : answer.listing.anomalies;
-  }
-  return reading.error.details.anomalies;
+/** Returns an error of the store; throws any other. */
+function asStoreError(error: unknown): StoreError {
+  if (error instanceof StoreError) return error;
+  throw error;
 }

@@ -1,15 +1,15 @@
 import { BY_DEFAULT, UNLEARNED } from './expected.ts';
 import { join } from 'node:path';
-import { KINDS } from '../../src/domain/status.ts';
+import { KINDS, type Kind } from '../../src/domain/status.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
 import { POLL_FAILURE_REASONS, type PollFailureReason } from '../../src/monitor/errors.ts';
-import { afterPoll, NEVER_POLLED } from '../../src/monitor/poll-health.ts';
+import { afterPoll, NEVER_POLLED } from '../../src/monitor/memory.ts';
 import type { Store } from '../../src/monitor/ports/store.ts';
 import { openStoreInProcess } from './store-in-process.ts';
 import { parseExposition, type ParsedFamily } from '../unit/metrics/parse-exposition.ts';
 import { fakeClock, listingOf } from './monitor.ts';
 import { temporaryDirectory } from './temporary.ts';
-import { detectChanges } from './at-once.ts';
+import { compareListing, type Changes } from '../../src/domain/transition.ts';
 
 const PROJECT = 'alpha';
 
@@ -90,12 +90,11 @@ async function show(
   at: number,
 ): Promise<void> {
   const { version, listings } = await store.loadKnown(PROJECT, KINDS);
-  const changes = new Map(
-    [...listings].map(([kind, known]) => {
-      const change = detectChanges(known, listingOf(statuses), { at, missingAfter: 3 });
-      return [kind, change] as const;
-    }),
-  );
+  const changes = new Map<Kind, Changes>();
+  for (const [kind, known] of listings) {
+    const detected = await compareListing(known, listingOf(statuses), { at, missingAfter: 3 });
+    changes.set(kind, detected.changes);
+  }
   const health = afterPoll(NEVER_POLLED, { failure: undefined, at, maxIntervalMs: 60_000 });
   await store.commitPoll({ project: PROJECT, at, health, version, listings: changes });
 }

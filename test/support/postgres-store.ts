@@ -10,7 +10,7 @@ import type { Clock } from '../../src/monitor/ports/clock.ts';
 import type { CommittedTransition, PollHealth, Store } from '../../src/monitor/ports/store.ts';
 import { openPostgres, type PostgresStore } from '../../src/store/postgres/postgres-store.ts';
 import { eventLog, listingOf } from './monitor.ts';
-import { detectChanges } from './at-once.ts';
+import { compareListing } from '../../src/domain/transition.ts';
 import { postgresPrograms, type PostgresServer, startPostgres } from './postgres.ts';
 
 const MAX_REPETITIONS = 10;
@@ -187,7 +187,7 @@ async function see(
     baselined: false,
     records: new Map<string, KnownRecord>(),
   };
-  const changes = detectChanges(known, listingOf(statuses), { at, missingAfter: 2 });
+  const { changes } = await compareListing(known, listingOf(statuses), { at, missingAfter: 2 });
   return await store.commitPoll({
     project,
     at,

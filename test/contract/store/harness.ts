@@ -1,7 +1,7 @@
 import { afterEach, beforeEach } from 'vitest';
 import type { KnownRecord } from '../../../src/domain/record.ts';
 import { KINDS, type Kind, type Status } from '../../../src/domain/status.ts';
-import { type Changes, type Transition } from '../../../src/domain/transition.ts';
+import { type Changes, type Transition, compareListing } from '../../../src/domain/transition.ts';
 import type { Observer } from '../../../src/monitor/events.ts';
 import type {
   CommittedTransition,
@@ -12,7 +12,6 @@ import type {
   StoreReader,
 } from '../../../src/monitor/ports/store.ts';
 import { eventLog, listingOf } from '../../support/monitor.ts';
-import { detectChanges } from '../../support/at-once.ts';
 
 /** A new and empty store of one engine. */
 interface StoreUnderTest extends AsyncDisposable {
@@ -95,7 +94,7 @@ export function createHarness(open: OpenStore) {
     const { version, listings, token } = await store.loadKnown(project, [kind]);
     const known = listings.get(kind);
     if (known === undefined) throw new Error('not loaded');
-    const changes = detectChanges(known, listingOf(statuses), { at, missingAfter: 2 });
+    const { changes } = await compareListing(known, listingOf(statuses), { at, missingAfter: 2 });
     return await commit(project, { [kind]: changes }, version, at, token);
   }
 

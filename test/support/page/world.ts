@@ -6,7 +6,7 @@ import type { ObservedRecord } from '../../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../../src/domain/status.ts';
 import type { FailedRequest, PollFailureReason } from '../../../src/monitor/errors.ts';
 import type { PollFailure } from '../../../src/monitor/events.ts';
-import { afterPoll } from '../../../src/monitor/poll-health.ts';
+import { afterPoll } from '../../../src/monitor/memory.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { openStoreInProcess } from '../store-in-process.ts';
 import type { ShownProject, WebContent } from '../../../src/web/content.ts';
@@ -17,7 +17,7 @@ import { startWebServer } from '../../../src/web/server.ts';
 import { fakeClock } from '../monitor.ts';
 import { WITHOUT_PROJECTS } from '../web.ts';
 import { temporaryDirectory } from '../temporary.ts';
-import { detectChanges } from '../at-once.ts';
+import { compareListing } from '../../../src/domain/transition.ts';
 
 const REFUSED: FailedRequest = {
   message: 'the service answered 401',
@@ -141,7 +141,10 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
         complete: true,
         anomalies: [],
       };
-      const changes = detectChanges(known, listing, { at: clock.now(), missingAfter: 2 });
+      const { changes } = await compareListing(known, listing, {
+        at: clock.now(),
+        missingAfter: 2,
+      });
       await commit(id, undefined, new Map([[kind, changes]]), version);
     },
     fail: async (id, reason, count = 1, { message, ...details } = REFUSED) => {

@@ -3,7 +3,7 @@ import { expect, it, vi } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
 import type { Coordinator } from '../../../src/coordination/ports.ts';
 import type { OwnershipChange } from '../../../src/coordination/share.ts';
-import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
+import { NEVER_POLLED } from '../../../src/monitor/memory.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import type { SharedStore } from '../../../src/store/open.ts';
 import type { FailingProject } from '../../../src/store/postgres/postgres-store.ts';

@@ -13,7 +13,7 @@ import type { Store } from '../../../src/monitor/ports/store.ts';
 import { commandLine, evalwatch } from '../../support/command-line.ts';
 import { ENTRY } from '../../support/entry.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
-import { detectChanges } from '../../support/at-once.ts';
+import { compareListing } from '../../../src/domain/transition.ts';
 import { settle } from '../../support/failures.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 
@@ -50,7 +50,7 @@ async function commit(
   const known = await store.loadKnown(project, [kind]);
   const before = known.listings.get(kind);
   if (before === undefined) throw new Error('nothing known');
-  const changes = detectChanges(before, listing, { at, missingAfter: 3 });
+  const { changes } = await compareListing(before, listing, { at, missingAfter: 3 });
   const committed = await store.commitPoll({
     project,
     at,

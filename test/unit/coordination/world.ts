@@ -9,7 +9,7 @@ import type {
 import { projectsDigestOf } from '../../../src/coordination/projects-digest.ts';
 import { createWorker, type Worker, type WorkerOptions } from '../../../src/coordination/worker.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
+import { NEVER_POLLED } from '../../../src/monitor/memory.ts';
 import { eventLog } from '../../support/monitor.ts';
 
 export const LEASE = 10_000;

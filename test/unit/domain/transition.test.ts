@@ -6,8 +6,7 @@ import {
   transitionPairs,
   type Status,
 } from '../../../src/domain/status.ts';
-import { missingIds, detectRepeatedAbsence } from '../../../src/domain/transition.ts';
-import { detectChanges, takeAtOnce } from '../../support/at-once.ts';
+import { type Changes, compareListing, compareUnchanged } from '../../../src/domain/transition.ts';
 
 const options = { at: 5000, missingAfter: 3 };
 
@@ -44,26 +43,33 @@ const everyPair = DATASET_STATUSES.flatMap((from) =>
 );
 
 describe('a record that was seen before', () => {
-  it.each(everyPair.filter(([from, to]) => from !== to))('moves from %s to %s', (from, to) => {
-    const before = known({ status: from });
+  it.each(everyPair.filter(([from, to]) => from !== to))(
+    'moves from %s to %s',
+    async (from, to) => {
+      const before = known({ status: from });
 
-    const changes = detectChanges(before, listing({ a: to }), options);
+      const { changes } = await compareListing(before, listing({ a: to }), options);
 
-    expect(changes.transitions).toEqual([{ id: 'a', name: undefined, from, to, heldMs: 4000 }]);
-    expect(changes.records).toMatchObject([{ id: 'a', status: to, since: 5000, missing: 0 }]);
-    expect(changes.baseline).toBe(false);
-  });
+      expect(changes.transitions).toEqual([{ id: 'a', name: undefined, from, to, heldMs: 4000 }]);
+      expect(changes.records).toMatchObject([{ id: 'a', status: to, since: 5000, missing: 0 }]);
+      expect(changes.baseline).toBe(false);
+    },
+  );
 
-  it.each(DATASET_STATUSES)('changes nothing if it stays %s', (status) => {
+  it.each(DATASET_STATUSES)('changes nothing if it stays %s', async (status) => {
     const statusRaw = status === 'UNKNOWN' ? 'PAUSED' : undefined;
-    const changes = detectChanges(known({ status, statusRaw }), listing({ a: status }), options);
+    const { changes } = await compareListing(
+      known({ status, statusRaw }),
+      listing({ a: status }),
+      options,
+    );
 
     expect(changes).toEqual({ baseline: false, records: [], transitions: [], gone: [] });
   });
 });
 
 /** Formats transitions, changed records and records that are gone. */
-function told({ baseline, transitions, records, gone }: ReturnType<typeof detectChanges>): string {
+function told({ baseline, transitions, records, gone }: Changes): string {
   const texts = [
     ...transitions.map(({ id, from, to, heldMs, wasMissing }) => {
       return `${id} ${from}>${to} ${heldMs}${wasMissing === true ? ' wasMissing' : ''}`;
@@ -134,50 +140,67 @@ it.each<readonly [KnownListing, Listing, string]>([
     const texts = `b NEW>${status} undefined, b ${status} since 5000 missing 0`;
     return [known(), listing({ b: status }), texts];
   }),
-])('from %o a listing of %o makes: %s', (before, shown, expected) => {
-  const changes = detectChanges(before, shown, options);
+])('from %o a listing of %o makes: %s', async (before, shown, expected) => {
+  const { changes } = await compareListing(before, shown, options);
   expect(told(changes)).toBe(expected);
   const observed = changes.records.filter(({ id }) => shown.records.has(id));
   expect(observed).toMatchObject(observed.map(({ id }) => shown.records.get(id)));
 });
 
-it('a record is gone at once where missing_after is 1', () => {
-  const changes = detectChanges(known({}), listing({}), { at: 1, missingAfter: 1 });
+it('a record is gone at once where missing_after is 1', async () => {
+  const { changes } = await compareListing(known({}), listing({}), { at: 1, missingAfter: 1 });
   expect(told(changes)).toBe('a PENDING since 1000 missing 1 gone, a is gone');
 });
 
 describe('a listing that is the same as the last one', () => {
-  it('counts as one more listing without the missing records', () => {
-    const before = known({ id: 'a', missing: 2 }, { id: 'b', missing: 0 });
+  it('counts as one more listing without the missing records', async () => {
+    const before = known({ id: 'a', missing: 2 }, { id: 'b', missing: 0 }, { id: 'c', missing: 1 });
 
-    const changes = takeAtOnce(detectRepeatedAbsence(before, true, 3));
+    const { changes, missing } = await compareUnchanged(before, true, 3);
 
     expect(changes.gone).toMatchObject([{ id: 'a' }]);
-    expect(changes.records).toHaveLength(1);
+    expect(changes.records).toMatchObject([{ id: 'a' }, { id: 'c', missing: 2 }]);
     expect(changes.transitions).toEqual([]);
+    expect(missing).toEqual(['c']);
   });
 
-  it('counts no record as missing if the last listing was not complete', () => {
-    expect(takeAtOnce(detectRepeatedAbsence(known({ missing: 2 }), false, 3)).records).toEqual([]);
+  it('counts no record as missing if the last listing was not complete', async () => {
+    const { changes, missing } = await compareUnchanged(known({ missing: 2 }), false, 3);
+    expect(changes.records).toEqual([]);
+    expect(missing).toEqual(['a']);
   });
 });
 
-it('missingIds returns the ids that are missing after the changes', () => {
-  const before = known({ id: 'a', missing: 2 }, { id: 'b' }, { id: 'c', missing: 1 }, { id: 'd' });
+describe('the missing ids', () => {
+  const before = known(
+    { id: 'a', missing: 2 },
+    { id: 'b' },
+    { id: 'c', missing: 1 },
+    { id: 'd' },
+    { id: 'e', missing: 3, gone: true },
+  );
+  const shown = { c: 'PENDING', d: 'PENDING' } as const;
 
-  const changes = detectChanges(before, listing({ c: 'PENDING', d: 'PENDING' }), options);
+  it('are those that are missing once the changes are stored', async () => {
+    const { changes, missing } = await compareListing(before, listing(shown), options);
+    expect(changes.gone).toMatchObject([{ id: 'a' }]);
+    expect(missing).toEqual(['b']);
+  });
 
-  expect(changes.gone).toMatchObject([{ id: 'a' }]);
-  expect(takeAtOnce(missingIds(before, changes))).toEqual(['b']);
+  it('stay as they were after a listing that is not complete', async () => {
+    const part = listing(shown, { complete: false });
+    const { missing } = await compareListing(before, part, options);
+    expect(missing).toEqual(['a']);
+  });
 });
 
-it('ids that are names of object properties are treated like any other', () => {
+it('ids that are names of object properties are treated like any other', async () => {
   const hostile = JSON.parse('{"__proto__": "FAILED", "constructor": "RUNNING"}') as Record<
     string,
     Status
   >;
 
-  const changes = detectChanges(known(), listing(hostile), options);
+  const { changes } = await compareListing(known(), listing(hostile), options);
 
   expect(changes.transitions.map((transition) => transition.id)).toEqual([
     '__proto__',

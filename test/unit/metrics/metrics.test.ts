@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { StoreError, type PollFailureReason } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import type { Kind, Origin } from '../../../src/domain/status.ts';
-import { afterPoll } from '../../../src/monitor/poll-health.ts';
+import { afterPoll } from '../../../src/monitor/memory.ts';
 import type { PollHealth, StoreSnapshot } from '../../../src/monitor/ports/store.ts';
 import type { MetricsOptions } from '../../../src/metrics/metrics.ts';
 import { parseExposition } from './parse-exposition.ts';

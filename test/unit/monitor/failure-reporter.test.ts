@@ -5,7 +5,7 @@ import type { ErrorInfo } from '../../../src/domain/failure.ts';
 import { ApiError, StoreError, type ApiFailureReason } from '../../../src/monitor/errors.ts';
 import { createFailureReporter } from '../../../src/monitor/failure-reporter.ts';
 import type { FailureKey, PendingFailure, Store } from '../../../src/monitor/ports/store.ts';
-import { createPoller } from '../../../src/monitor/poller.ts';
+import { Poller } from '../../../src/monitor/poller.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 import {
   eventLog,
@@ -33,7 +33,7 @@ async function setUp() {
   await store.configureProjects(['p'], clock.now());
   const listings = scriptedService();
   const shutdown = neverStopping();
-  const poller = createPoller({
+  const poller = new Poller({
     service: listings,
     store,
     clock,

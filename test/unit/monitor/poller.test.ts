@@ -4,8 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { bucketOf, dayOf } from '../../../src/domain/limits.ts';
 import { UNFINISHED_STATUSES } from '../../../src/domain/status.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { createPoller } from '../../../src/monitor/poller.ts';
-import type { PolledProject } from '../../../src/monitor/reading.ts';
+import { Poller, type PolledProject } from '../../../src/monitor/poller.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
@@ -33,7 +32,7 @@ async function setUp() {
   const shutdown = { waits: new AbortController(), requests: new AbortController() };
   const unlessBroken = <Result>(method: keyof Store, call: () => Promise<Result>) =>
     broken.has(method) ? Promise.reject(new StoreError('full', 'the disk is full')) : call();
-  const poller = createPoller({
+  const poller = new Poller({
     service,
     clock,
     emit: log.emit,
@@ -117,6 +116,28 @@ describe('a successful poll', () => {
 
     expect(log.of('listing.baseline')).toMatchObject([{ counts: { FAILED: 2, RUNNING: 1 } }]);
     expect(log.of('record.transition')).toEqual([]);
+  });
+
+  it('lets other work run while it emits many events', async () => {
+    const { service, poll, log } = given;
+    const all = (status: string) =>
+      Object.fromEntries(Array.from({ length: 1000 }, (_, id) => [`p${id}`, status]));
+    service.shows(listingOf(all('RUNNING')));
+    await poll();
+    service.shows(listingOf(all('FAILED')));
+    let [emitted, most] = [0, 0];
+    const count = () => {
+      const { length } = log.of('record.transition');
+      most = Math.max(most, length - emitted);
+      emitted = length;
+      next = globalThis.setImmediate(count);
+    };
+    let next = globalThis.setImmediate(count);
+    await poll();
+    clearImmediate(next);
+
+    expect(log.of('record.transition')).toHaveLength(1000);
+    expect(most).toBeLessThan(100);
   });
 
   it('measures the lag from the due time to the first request', async () => {

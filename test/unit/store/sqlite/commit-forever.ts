@@ -3,7 +3,7 @@ import { writeSync } from 'node:fs';
 import { systemClock } from '../../../../src/app/clock.ts';
 import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { listingOf } from '../../../support/monitor.ts';
-import { detectChanges } from '../../../support/at-once.ts';
+import { compareListing } from '../../../../src/domain/transition.ts';
 
 const store = await openStore({
   path: process.argv[2] ?? '',
@@ -19,7 +19,7 @@ for (let round = 0; ; round += 1) {
   const listing = listingOf({
     x: known.records.get('x')?.status === 'FAILED' ? 'RUNNING' : 'FAILED',
   });
-  const changes = detectChanges(known, listing, { at: round, missingAfter: 3 });
+  const { changes } = await compareListing(known, listing, { at: round, missingAfter: 3 });
   const transitions = await store.commitPoll({
     project: 'p',
     at: round,

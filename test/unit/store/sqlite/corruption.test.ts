@@ -8,7 +8,7 @@ import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
 import { listingOf } from '../../../support/monitor.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
-import { detectChanges } from '../../../support/at-once.ts';
+import { compareListing } from '../../../../src/domain/transition.ts';
 
 describe('a damaged store', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
@@ -36,7 +36,10 @@ describe('a damaged store', () => {
     const statuses = Object.fromEntries(
       Array.from({ length: 200 }, (_, index) => [`x${index}`, status]),
     );
-    const changes = detectChanges(known, listingOf(statuses), { at: 1, missingAfter: 3 });
+    const { changes } = await compareListing(known, listingOf(statuses), {
+      at: 1,
+      missingAfter: 3,
+    });
     const health = await store.loadHealth('p');
     const commit = { project: 'p', at: 1, health, version };
     await store.commitPoll({ ...commit, listings: new Map([['prompt', changes]]) });

@@ -3,7 +3,7 @@ import { countDurations } from '../../../../src/domain/limits.ts';
 import type { Kind } from '../../../../src/domain/status.ts';
 import type { Store } from '../../../../src/monitor/ports/store.ts';
 import { listingOf } from '../../../support/monitor.ts';
-import { detectChanges } from '../../../support/at-once.ts';
+import { compareListing } from '../../../../src/domain/transition.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
 
 /** Commits a listing of `project` that shows these statuses by id. */
@@ -17,7 +17,7 @@ export async function see(
   const { version, listings } = await store.loadKnown(project, [kind]);
   const known = listings.get(kind);
   if (known === undefined) throw new Error('not loaded');
-  const changes = detectChanges(known, listingOf(statuses), { at, missingAfter: 3 });
+  const { changes } = await compareListing(known, listingOf(statuses), { at, missingAfter: 3 });
   const health = await store.loadHealth(project);
   const durations = kind === 'prompt' ? countDurations(changes.transitions, at) : [];
   const commit = { project, at, health, version, durations };

@@ -5,7 +5,7 @@ import { systemClock } from '../../../../src/app/clock.ts';
 import { listingOf } from '../../../support/monitor.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
-import { detectChanges } from '../../../support/at-once.ts';
+import { compareListing } from '../../../../src/domain/transition.ts';
 
 /** Rows that take three transactions to delete. */
 const MANY = 4500;
@@ -28,7 +28,10 @@ it('a pruned project leaves no row behind', async () => {
         status === 'FAILED' && index >= FAILURES ? 'COMPLETED' : status,
       ]),
     );
-    const changes = detectChanges(known, listingOf(statuses), { at: 5, missingAfter: 3 });
+    const { changes } = await compareListing(known, listingOf(statuses), {
+      at: 5,
+      missingAfter: 3,
+    });
     const health = await store.loadHealth('p');
     const commit = { project: 'p', at: 5, health, version };
     await store.commitPoll({ ...commit, listings: new Map([['prompt', changes]]) });

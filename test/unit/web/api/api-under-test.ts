@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { MonitorEvent } from '../../../../src/monitor/events.ts';
-import { createPoller } from '../../../../src/monitor/poller.ts';
+import { Poller } from '../../../../src/monitor/poller.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { createApi as createRoutes } from '../../../../src/web/api/api.ts';
 import type { ShownProject, WebContent } from '../../../../src/web/content.ts';
@@ -37,7 +37,7 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
   const service = scriptedService();
   const missingAfter = () => 3;
   const shutdown = neverStopping();
-  const poller = createPoller({
+  const poller = new Poller({
     service,
     store,
     clock,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { afterPoll, NEVER_POLLED } from '../../../src/monitor/poll-health.ts';
+import { afterPoll, NEVER_POLLED } from '../../../src/monitor/memory.ts';
 import type { PollHealth } from '../../../src/monitor/ports/store.ts';
 
 const INTERVAL = 30_000;
