@@ -23,7 +23,7 @@ const modules: Record<string, { modules: string[]; libraries: string[] }> = {
   metrics: { modules: ['domain', 'monitor'], libraries: ['prom-client'] },
   log: { modules: ['domain', 'monitor'], libraries: ['pino'] },
   web: {
-    modules: ['domain', 'concurrency', 'monitor', 'rows'],
+    modules: ['domain', 'monitor', 'rows'],
     libraries: ['hono', '@hono/node-server', 'zod', 'bcrypt'],
   },
   config: { modules: ['domain', 'monitor', 'files'], libraries: ['yaml', 'zod'] },

@@ -1,6 +1,6 @@
 import { HTTPException } from 'hono/http-exception';
 import type { z } from 'zod';
-import { ownTurn } from '../../concurrency/own-turn.ts';
+import { ownTurn } from '../../domain/turns.ts';
 import { visibleJson } from '../../domain/visible.ts';
 import type { CauseList } from '../../monitor/ports/store.ts';
 import { causeFields, otherCausesFields } from '../../rows/fields.ts';

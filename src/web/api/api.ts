@@ -4,7 +4,7 @@ import { etag } from 'hono/etag';
 import { HTTPException } from 'hono/http-exception';
 import { stream } from 'hono/streaming';
 import { z } from 'zod';
-import { ownTurn } from '../../concurrency/own-turn.ts';
+import { ownTurn } from '../../domain/turns.ts';
 import { parseDuration } from '../../domain/options.ts';
 import { visibleJson } from '../../domain/visible.ts';
 import type { RowQuery, StatusRow, TransitionRow } from '../../monitor/ports/store.ts';

@@ -1,4 +1,4 @@
-import { ownTurn } from '../../concurrency/own-turn.ts';
+import { ownTurn } from '../../domain/turns.ts';
 import { isStuck, type StateExpectation, expectationIn } from '../../domain/limits.ts';
 import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { PromptStatus, UnfinishedStatus } from '../../domain/status.ts';
