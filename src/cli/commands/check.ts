@@ -1,18 +1,11 @@
 import type { Config, ProjectConfig } from '../../config/config.ts';
 import { ConfigError } from '../../config/config-error.ts';
 import { commandName } from '../../config/environment.ts';
-import { describeUnset, readHeartbeatUrl, readPostgresUrl } from '../../config/secrets.ts';
 import { loadWebConfig } from '../../config/web-file.ts';
 import { type ConfiguredLimit, DEFAULT_LIMIT_MS } from '../../domain/limits.ts';
-import { readKey } from '../../client/api-key.ts';
-import type { SecretSource } from '../../domain/options.ts';
-import { quoteId } from '../../domain/suggest.ts';
-import { UNFINISHED_STATUSES, type UnfinishedStatus } from '../../domain/status.ts';
+import type { UnfinishedStatus } from '../../domain/status.ts';
 import { visible } from '../../domain/visible.ts';
-import { ApiError, StoreError } from '../../monitor/errors.ts';
 import { parseSchedule } from '../../schedule/calendar.ts';
-import { isSqlite } from '../../store/open.ts';
-import { readUrl } from '../../store/postgres/url.ts';
 import type { Context, Define } from '../command.ts';
 import { configOption, jsonOption, type Options } from '../options.ts';
 import { formatDuration, quoteWord } from '../output.ts';
@@ -22,10 +15,9 @@ import {
   CONNECTION_COLUMNS,
   type Connection,
   connectionFields,
-  explainFailure,
-  pageWarnings,
   tryConnections,
 } from './connect.ts';
+import { findAll } from './findings.ts';
 
 interface CheckOptions extends Options {
   readonly connect?: true;
@@ -74,25 +66,10 @@ async function check(context: Context, options: CheckOptions): Promise<number> {
   await stdout.write(
     options.json ? jsonOf(planned, connections) : tablesOf(planned, connections, options, context),
   );
-  const secrets = [
-    // With --connect, each project says that its key cannot be used.
-    ...(await keyFindings(config.projects, context)).filter(
-      ({ isError }) => !(isError && connections),
-    ),
-    ...(await addressFindings(config)),
-  ];
-  const warnings = [
-    ...addressWarnings(config.service.baseUrl),
-    ...secrets.flatMap(({ message, isError }) => (isError ? [] : [message])),
-    ...(connections ?? []).flatMap(pageWarnings),
-    ...limitWarnings(planned),
-  ];
-  for (const warning of warnings) context.warn(`warning: ${warning}`);
-  const faults = [
-    ...secrets.flatMap(({ message, isError }) => (isError ? [message] : [])),
-    ...(connections ?? []).map(explainFailure).filter((fault) => fault !== undefined),
-  ];
-  for (const fault of faults) context.warn(`error: ${fault}`);
+  const findings = await findAll(config, planned, connections, context.clock);
+  for (const { message, isError } of findings) if (!isError) context.warn(`warning: ${message}`);
+  const faults = findings.filter(({ isError }) => isError);
+  for (const { message } of faults) context.warn(`error: ${message}`);
   if (faults.length > 0) return 1;
   if (!options.json) {
     const named = file === undefined ? '' : ` --config ${quoteWord(file)}`;
@@ -213,134 +190,6 @@ function planProjects(projects: readonly ProjectConfig[], now: number): readonly
     }
     return { project, ...plan };
   });
-}
-
-/** Address of the service in config/evalwatch.yaml and the other examples. */
-const EXAMPLE = 'https://evaluation.example.com';
-
-/**
- * Warns of the address of the examples, and of a base address that ends in the version of the API: evalwatch adds `/v2`
- * itself (docs/specification.md#requests), and the service answers 404 to `/v2/v2`.
- * @param baseUrl without a slash at its end
- */
-function addressWarnings(baseUrl: string): readonly string[] {
-  if (baseUrl === EXAMPLE) {
-    return [
-      `service.base_url is ${EXAMPLE}, so this configuration is an example: name your own with --config or EVALWATCH_CONFIG, or set the address of your service`,
-    ];
-  }
-  if (!baseUrl.endsWith('/v2')) return [];
-  return [
-    `service.base_url ends in /v2, and evalwatch adds /v2 to every path: it will request ${baseUrl}/v2/projects/…; ` +
-      'remove /v2, unless the service really has it twice',
-  ];
-}
-
-/** Maximum number of projects that a warning names. */
-const MAX_NAMED = 3;
-
-/**
- * Warns of limits that are shorter than the longest interval of the schedule: a prompt that one poll finds waiting seems
- * stuck before the next poll. One warning for each status.
- */
-function limitWarnings(planned: readonly PlannedProject[]): readonly string[] {
-  return UNFINISHED_STATUSES.flatMap((status) => {
-    const tooShort = planned.flatMap(({ project, intervalMs }) => {
-      const configured = project.expect.limits[status];
-      const limitMs = configured === 'auto' ? DEFAULT_LIMIT_MS[status] : configured;
-      if (limitMs === 'off' || limitMs >= intervalMs) return [];
-      const interval = formatDuration(intervalMs);
-      return [`${quoteId(project.id)} (${formatDuration(limitMs)}, polled every ${interval})`];
-    });
-    if (tooShort.length === 0) return [];
-    const more = tooShort.length - MAX_NAMED;
-    const names = tooShort.slice(0, MAX_NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
-    return [
-      `the limit for ${status} is shorter than the time between two polls: ${names}; ` +
-        `prompts will seem stuck: set expect.max_${status.toLowerCase()} of the project to more, or to off`,
-    ];
-  });
-}
-
-/** What `check` says of a secret, without any part of it. */
-interface Finding {
-  readonly message: string;
-  /** False if the daemon may find the secret usable, also because its environment may differ. */
-  readonly isError: boolean;
-}
-
-/** Finds the API keys that are missing, unusable, short or probably not only the key. */
-async function keyFindings(
-  projects: readonly ProjectConfig[],
-  { clock }: Context,
-): Promise<readonly Finding[]> {
-  const found: Finding[] = [];
-  const bySource = Map.groupBy(projects, ({ key }) => JSON.stringify(key));
-  for (const [project, ...others] of bySource.values()) {
-    if (project === undefined) continue;
-    const { id, key } = project;
-    const more = others.length === 0 ? '' : ` and ${others.length} more`;
-    const findings = await findingsOf(key, async () =>
-      'env' in key && key.value === undefined
-        ? describeUnset('api_key_env')
-        : doubtAbout(await readKey(key, clock)),
-    );
-    for (const { message, isError } of findings) {
-      found.push({ message: `project ${quoteId(id)}${more}: ${message}`, isError });
-    }
-  }
-  return found;
-}
-
-/** Returns what is wrong with the address of the database, and with that of the heartbeat. */
-async function addressFindings({ store, heartbeat }: Config): Promise<readonly Finding[]> {
-  const inStore = isSqlite(store)
-    ? []
-    : await findingsOf(store.postgresUrl, async () => {
-        await readUrl(await readPostgresUrl(store.postgresUrl));
-      });
-  if (heartbeat === undefined || 'url' in heartbeat) return inStore;
-  const inHeartbeat = await findingsOf(heartbeat, async () => {
-    await readHeartbeatUrl(heartbeat);
-  });
-  return [...inStore, ...inHeartbeat];
-}
-
-/** Reads a secret. @param read resolves to a doubt about a secret that can be used */
-async function findingsOf(
-  source: SecretSource,
-  read: () => Promise<string | void>,
-): Promise<readonly Finding[]> {
-  try {
-    const doubt = await read();
-    return doubt === undefined ? [] : [{ message: doubt, isError: false }];
-  } catch (error) {
-    const isExpected = [ApiError, ConfigError, StoreError].some((type) => error instanceof type);
-    if (!(error instanceof Error && isExpected)) throw error;
-    const isUnset = 'env' in source && source.value === undefined;
-    return [{ message: error.message, isError: !isUnset }];
-  }
-}
-
-/** Keys with fewer characters are accepted, but `check` warns (docs/specification.md#rows). */
-const MIN_RECOMMENDED_LENGTH = 16;
-
-/** What people copy together with a key. All of it would be sent as the key. */
-const QUOTES = /^(["'`]).*\1$/;
-const HEADER = /^(Bearer(?= )|X-API-Key(?= ?:)|Authorization(?= ?:))/i;
-
-/** Returns why a usable key is probably not the right one; undefined if nothing is to be said. */
-function doubtAbout(key: string): string | undefined {
-  if (QUOTES.test(key)) {
-    return 'the API key has quotes around it, which are sent too: remove them if they are no part of it';
-  }
-  const header = HEADER.exec(key)?.[0];
-  if (header !== undefined) {
-    return `the API key begins with ${header}, which is sent too: remove it if it is no part of the key`;
-  }
-  return key.length < MIN_RECOMMENDED_LENGTH
-    ? `the API key has fewer than ${MIN_RECOMMENDED_LENGTH} characters`
-    : undefined;
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>();
