@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
-import { ConfigError } from '../config/config-error.ts';
+import { ConfigError } from '../config/config.ts';
 import { readSources } from '../config/load.ts';
 import { loadWebConfig, type WebConfig } from '../config/web-file.ts';
 import type { Logger } from '../log/logger.ts';

@@ -2,7 +2,7 @@ import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import { Command, CommanderError, type OutputConfiguration } from 'commander';
 import { systemClock } from '../app/clock.ts';
 import { version } from '../app/version.ts';
-import { ConfigError } from '../config/config-error.ts';
+import { ConfigError } from '../config/config.ts';
 import {
   allowsColor,
   commandThroughNpm,

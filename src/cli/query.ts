@@ -1,6 +1,5 @@
 import { stat } from 'node:fs/promises';
-import type { Config, ProjectConfig } from '../config/config.ts';
-import { ConfigError } from '../config/config-error.ts';
+import { type Config, type ProjectConfig, ConfigError } from '../config/config.ts';
 import { configFile, type Env, readVariable, resolveFromUser } from '../config/environment.ts';
 import { closest, didYouMean, quoteId } from '../domain/suggest.ts';
 import { StoreError } from '../monitor/errors.ts';

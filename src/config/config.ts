@@ -66,3 +66,33 @@ export interface Config {
   /** Undefined if no heartbeat is requested. */
   readonly heartbeat: HeartbeatUrl | undefined;
 }
+
+/** One error of a configuration, and its position. */
+export interface ConfigFault {
+  /** The configuration file, or the environment variable or option that the error is about. */
+  readonly file: string;
+  /** Counts from 1. 0, like `column`, for an error without a position. */
+  readonly line: number;
+  readonly column: number;
+  /** A sentence for the user, without any value that could be a secret. */
+  readonly message: string;
+}
+
+/** An invalid configuration (docs/specification.md#configuration-file). The message has one line for each fault, by position. */
+export class ConfigError extends Error {
+  override readonly name = 'ConfigError';
+  /** `unreadable`: the file cannot be read; `invalid`: every other error. */
+  readonly reason: 'unreadable' | 'invalid';
+  readonly faults: readonly ConfigFault[];
+
+  constructor(reason: ConfigError['reason'], faults: readonly ConfigFault[]) {
+    super(faults.map(describeFault).join('\n'));
+    this.reason = reason;
+    this.faults = faults;
+  }
+}
+
+/** Returns the line about an error, with its position. */
+export function describeFault({ file, line, column, message }: ConfigFault): string {
+  return line === 0 ? `${file}: ${message}` : `${file}:${line}:${column}: ${message}`;
+}

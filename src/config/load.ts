@@ -5,12 +5,12 @@ import type { Expectations } from '../domain/limits.ts';
 import type { SecretSource } from '../domain/options.ts';
 import { readTextFile } from '../files/read-file.ts';
 import type { Config, HeartbeatUrl, Source } from './config.ts';
-import { throwFaults, type Tree } from './config-error.ts';
+import { throwFaults } from './faults.ts';
+import { type Tree, isMapping, readYamlFile } from './yaml.ts';
 import { type Env, readVariable, resolveFromUser } from './environment.ts';
 import { checkRules, isPostgres, type RuleOptions } from './rules.ts';
 import { type ConfigFile, fileSchema, OPTIONS } from './schema.ts';
 import { couldBeKey, MAX_CERTIFICATES_BYTES, readPemFile } from './secrets.ts';
-import { isMapping, readYamlFile } from './yaml.ts';
 
 export interface LoadOptions extends RuleOptions {
   /** Relative paths in the file start from its directory. */

@@ -1,9 +1,9 @@
 import { isPlainHttp } from './addresses.ts';
-import type { Finding, Path, Tree } from './config-error.ts';
+import type { Finding } from './faults.ts';
+import { type Path, type Tree, isMapping, mappingAt } from './yaml.ts';
 import { type Env, readVariable, VARIABLE_NAME } from './environment.ts';
 import { MAX_TEXT_LENGTH } from './options.ts';
 import { quoteId } from '../domain/suggest.ts';
-import { isMapping, mappingAt } from './yaml.ts';
 
 /** Inputs of the rules besides the file. */
 export interface RuleOptions {

@@ -27,7 +27,7 @@ import {
   butNot,
   parseTimezone,
 } from './options.ts';
-import type { Options } from './config-error.ts';
+import type { Options } from './faults.ts';
 
 // Rules for several options are in rules.ts, because zod skips the rules of an object that has any error.
 

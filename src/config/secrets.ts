@@ -3,10 +3,10 @@ import { resolve } from 'node:path';
 import type { SecretSource } from '../domain/options.ts';
 import { readTextFile } from '../files/read-file.ts';
 import { parseHeartbeatUrl } from './addresses.ts';
-import type { HeartbeatUrl } from './config.ts';
-import { ConfigError, type Finding, type Tree } from './config-error.ts';
+import { type HeartbeatUrl, ConfigError } from './config.ts';
+import type { Finding } from './faults.ts';
+import { type Tree, mappingAt } from './yaml.ts';
 import { path as pathOption } from './options.ts';
-import { mappingAt } from './yaml.ts';
 
 const MAX_SECRET_BYTES = 16 * 1024;
 /** The largest file that is read. */

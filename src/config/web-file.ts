@@ -3,10 +3,10 @@ import { dirname } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { z } from 'zod';
 import { CLIENT_AUTH_TYPES, type Protection, type TlsSettings } from '../domain/options.ts';
-import { type Finding, type Options, throwFaults, type Tree } from './config-error.ts';
+import { type Finding, type Options, throwFaults } from './faults.ts';
+import { type Tree, isMapping, mappingAt, readYamlFile } from './yaml.ts';
 import { choice, mapping, path, wrongType } from './options.ts';
 import { type PemFile, readPemFile } from './secrets.ts';
-import { isMapping, mappingAt, readYamlFile } from './yaml.ts';
 
 // The format of Prometheus' exporter-toolkit. Options that evalwatch does not support are rejected, never ignored.
 

@@ -15,14 +15,29 @@ import {
   type YAMLMap,
 } from 'yaml';
 import { readTextFile } from '../files/read-file.ts';
-import {
-  ConfigError,
-  isSafeKey,
-  type Path,
-  type Position,
-  type Tree,
-  type YamlFile,
-} from './config-error.ts';
+import { ConfigError, type ConfigFault } from './config.ts';
+
+export type Path = readonly PropertyKey[];
+
+/** A mapping of a file before it is checked. Has no prototype, so that names such as `__proto__` are ordinary keys. */
+export type Tree = Readonly<Record<string, unknown>>;
+
+/** Where something is in a file. Line and column count from 1. */
+type Position = Pick<ConfigFault, 'line' | 'column'>;
+
+/** A YAML file that was read. */
+export interface YamlFile {
+  readonly file: string;
+  readonly text: string;
+  /** The mapping of the top level; empty for an empty file. */
+  readonly tree: Tree;
+  /** Errors that do not prevent reading the rest: duplicate keys, unknown tags. */
+  readonly faults: readonly ConfigFault[];
+  /** Returns the position of the value at this path; without one, the position of the nearest value around it. */
+  locate(path: Path): Position;
+  /** Returns the position of the key that is the last step of this path. */
+  locateKey(path: Path): Position;
+}
 
 /** Maximum number of the lexer's tokens. 100,000 projects that have nothing but an id have a million. */
 const MAX_TOKENS = 1_200_000;
@@ -274,6 +289,11 @@ function keyName(node: unknown): string | undefined {
   if (!isScalar(node)) return undefined;
   // The source text, because 0123 and 123 are different names.
   return typeof node.value === 'string' ? node.value : (node.source ?? '');
+}
+
+/** Whether a YAML key can be shown: without a space after its colon, the value (even an API key) becomes part of the key. */
+export function isSafeKey(key: string): boolean {
+  return /^\w[\w-]{0,40}$/.test(key);
 }
 
 function resolve(node: unknown, document: Document): unknown {

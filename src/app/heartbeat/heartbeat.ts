@@ -1,5 +1,4 @@
-import type { HeartbeatUrl } from '../../config/config.ts';
-import { ConfigError } from '../../config/config-error.ts';
+import { type HeartbeatUrl, ConfigError } from '../../config/config.ts';
 import { readHeartbeatUrl } from '../../config/secrets.ts';
 import type { Logger } from '../../log/logger.ts';
 import { ApiError } from '../../monitor/errors.ts';

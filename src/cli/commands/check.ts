@@ -1,5 +1,4 @@
-import type { Config, ProjectConfig } from '../../config/config.ts';
-import { ConfigError } from '../../config/config-error.ts';
+import { type Config, type ProjectConfig, ConfigError } from '../../config/config.ts';
 import { commandName } from '../../config/environment.ts';
 import { loadWebConfig } from '../../config/web-file.ts';
 import { type ConfiguredLimit, DEFAULT_LIMIT_MS } from '../../domain/limits.ts';

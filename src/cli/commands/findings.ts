@@ -1,6 +1,5 @@
 import { readKey } from '../../client/api-key.ts';
-import type { Config, ProjectConfig } from '../../config/config.ts';
-import { ConfigError } from '../../config/config-error.ts';
+import { type Config, type ProjectConfig, ConfigError } from '../../config/config.ts';
 import { describeUnset, readHeartbeatUrl, readPostgresUrl } from '../../config/secrets.ts';
 import { DEFAULT_LIMIT_MS } from '../../domain/limits.ts';
 import type { SecretSource } from '../../domain/options.ts';

@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { UsageError } from '../../../src/cli/command.ts';
 import { toOutcome } from '../../../src/cli/main.ts';
 import { ReaderGoneError } from '../../../src/cli/output.ts';
-import { ConfigError } from '../../../src/config/config-error.ts';
+import { ConfigError } from '../../../src/config/config.ts';
 import { ApiError, StoreError } from '../../../src/monitor/errors.ts';
 
 const badFile = new ConfigError('invalid', [

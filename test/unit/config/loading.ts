@@ -2,8 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
-import { ConfigError, type ConfigFault } from '../../../src/config/config-error.ts';
-import type { Config } from '../../../src/config/config.ts';
+import { ConfigError, type ConfigFault, type Config } from '../../../src/config/config.ts';
 import type { Env } from '../../../src/config/environment.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 

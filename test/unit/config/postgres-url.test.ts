@@ -1,7 +1,7 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../../../src/config/config-error.ts';
+import { ConfigError } from '../../../src/config/config.ts';
 import { readPostgresUrl } from '../../../src/config/secrets.ts';
 import { temporaryDirectory } from './loading.ts';
 

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../../../src/config/config-error.ts';
+import { ConfigError } from '../../../src/config/config.ts';
 import { loadWebConfig } from '../../../src/config/web-file.ts';
 import { readYamlFile } from '../../../src/config/yaml.ts';
 import { errorOf, loadText, places, temporaryDirectory } from './loading.ts';

@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { largeTexts } from './large-texts.ts';
-import { ConfigError } from '../../../src/config/config-error.ts';
+import { ConfigError } from '../../../src/config/config.ts';
 import { anyText } from '../../support/any-text.ts';
 import { errorOf, loadText, minimal, temporaryDirectory } from './loading.ts';
 

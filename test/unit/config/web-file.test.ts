@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import bcrypt from 'bcrypt';
 import { describe, expect, it } from 'vitest';
-import { ConfigError } from '../../../src/config/config-error.ts';
+import { ConfigError } from '../../../src/config/config.ts';
 import { loadWebConfig } from '../../../src/config/web-file.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 import { places, readCases, temporaryDirectory } from './loading.ts';

@@ -1,56 +1,7 @@
 import type { z } from 'zod';
 import { closest, didYouMean } from '../domain/suggest.ts';
-
-/** One error of a configuration, and its position. */
-export interface ConfigFault {
-  /** The configuration file, or the environment variable or option that the error is about. */
-  readonly file: string;
-  /** Counts from 1. 0, like `column`, for an error without a position. */
-  readonly line: number;
-  readonly column: number;
-  /** A sentence for the user, without any value that could be a secret. */
-  readonly message: string;
-}
-
-/** An invalid configuration (docs/specification.md#configuration-file). The message has one line for each fault, by position. */
-export class ConfigError extends Error {
-  override readonly name = 'ConfigError';
-  /** `unreadable`: the file cannot be read; `invalid`: every other error. */
-  readonly reason: 'unreadable' | 'invalid';
-  readonly faults: readonly ConfigFault[];
-
-  constructor(reason: ConfigError['reason'], faults: readonly ConfigFault[]) {
-    super(faults.map(formatFault).join('\n'));
-    this.reason = reason;
-    this.faults = faults;
-  }
-}
-
-function formatFault({ file, line, column, message }: ConfigFault): string {
-  return line === 0 ? `${file}: ${message}` : `${file}:${line}:${column}: ${message}`;
-}
-
-export type Path = readonly PropertyKey[];
-
-/** A mapping of a file before it is checked. Has no prototype, so that names such as `__proto__` are ordinary keys. */
-export type Tree = Readonly<Record<string, unknown>>;
-
-/** Where something is in a file. Line and column count from 1. */
-export type Position = Pick<ConfigFault, 'line' | 'column'>;
-
-/** A YAML file that was read. */
-export interface YamlFile {
-  readonly file: string;
-  readonly text: string;
-  /** The mapping of the top level; empty for an empty file. */
-  readonly tree: Tree;
-  /** Errors that do not prevent reading the rest: duplicate keys, unknown tags. */
-  readonly faults: readonly ConfigFault[];
-  /** Returns the position of the value at this path; without one, the position of the nearest value around it. */
-  locate(path: Path): Position;
-  /** Returns the position of the key that is the last step of this path. */
-  locateKey(path: Path): Position;
-}
+import { ConfigError, type ConfigFault, describeFault } from './config.ts';
+import { isSafeKey, type Path, type YamlFile } from './yaml.ts';
 
 /** An error of an option, before its position in the file is known. */
 export interface Finding {
@@ -111,7 +62,7 @@ export function throwFaults(
     (one, other) =>
       one.line - other.line || one.column - other.column || one.file.localeCompare(other.file),
   );
-  const shown = first([...new Map(sorted.map((fault) => [formatFault(fault), fault])).values()]);
+  const shown = first([...new Map(sorted.map((fault) => [describeFault(fault), fault])).values()]);
   if (total > MAX_FAULTS) {
     const message = `and ${total - shown.length} more errors`;
     shown.push({ file: shown[0]?.file ?? file, line: 0, column: 0, message });
@@ -135,11 +86,6 @@ function describeUnknownKey(path: Path, { keys, unsupported }: Options): string 
   }
   const level = home === '' ? 'at the top level' : `under ${JSON.stringify(home)}`;
   return `unknown key ${JSON.stringify(key)}: it belongs ${level}`;
-}
-
-/** Whether a YAML key can be shown: without a space after its colon, the value (even an API key) becomes part of the key. */
-export function isSafeKey(key: string): boolean {
-  return /^\w[\w-]{0,40}$/.test(key);
 }
 
 const MAX_STEP_LENGTH = 64;
