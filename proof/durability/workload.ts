@@ -12,6 +12,7 @@ import type * as SqliteStore from '../../src/store/sqlite/sqlite-store.ts';
 import { compareListing } from '../../src/domain/transition.ts';
 import { listingOf } from '../../test/support/monitor.ts';
 import { labelOf, type Line } from './judge.ts';
+import { withCause } from '../../test/support/failures.ts';
 
 const [, , source = '', path = '', from = '', to = ''] = process.argv;
 const { openStore } = (await import(
@@ -98,7 +99,7 @@ async function settleOrPostpone(round: number): Promise<void> {
   const at = round * MINUTE;
   if (round % 2 === 0) {
     const settlement = SETTLEMENTS[failure.transitionId % 3] ?? SETTLEMENTS[0];
-    await persistently(() => store.settleFailure(failure, settlement, at));
+    await persistently(() => store.settleFailure(failure, withCause(settlement), at));
     tell({ what: 'settled', rows: [`${failure.transitionId} ${labelOf(settlement)}`] });
   } else {
     const tries = { count: 1, useless: 1, firstAt: at, lastAt: at, nextAt: at + MINUTE };

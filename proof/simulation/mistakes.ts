@@ -57,8 +57,8 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       file: 'monitor/failure-reporter.ts',
       replace: [
         [
-          'settlement: Settlement): Promise<void> {\n    emit(',
-          'settlement: Settlement): Promise<void> {\n    await settle(failure, settlement);\n    emit(',
+          'cause: causeOf(errorInfo).id };\n',
+          'cause: causeOf(errorInfo).id };\n    await this.#settle(failure, settled);\n',
         ],
       ],
       notice: /is settled, not told/,
@@ -66,13 +66,13 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     {
       what: 'a failure whose settlement could not be stored is told again',
       file: 'monitor/failure-reporter.ts',
-      replace: [['logged.set(keyOf(failure), { failure, settlement });', '']],
+      replace: [['this.#logged.set(keyOf(failure), { failure, settled });', '']],
       notice: /told twice by/,
     },
     {
       what: 'a failure whose line was written while the store failed is not settled by a stop',
       file: 'monitor/failure-reporter.ts',
-      replace: [['      await settleLogged();\n', '']],
+      replace: [['      this.#logged.values().map(', '      [].map(']],
       notice: /was told by .* and not settled/,
     },
     {
@@ -109,8 +109,10 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     },
     {
       what: 'a stop leaves the timer of the failure reporter',
-      file: 'monitor/repeated-check.ts',
-      replace: [['isStarted = false;\n      next?.cancel();', 'isStarted = false;']],
+      file: 'monitor/failure-reporter.ts',
+      replace: [
+        ['this.#isStarted = false;\n    this.#nextCheck?.cancel();', 'this.#isStarted = false;'],
+      ],
       notice: /timers are left/,
     },
     {

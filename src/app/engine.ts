@@ -8,7 +8,7 @@ import type { Logger } from '../log/logger.ts';
 import { EventLog } from '../log/lines.ts';
 import { emitTo, type FinishedPoll, type Observer } from '../monitor/events.ts';
 import { LearnedExpectations } from '../monitor/expectations.ts';
-import { createFailureReporter, type FailureReporter } from '../monitor/failure-reporter.ts';
+import { FailureReporter } from '../monitor/failure-reporter.ts';
 import { NEVER_POLLED } from '../monitor/memory.ts';
 import { Poller, type PollRun } from '../monitor/poller.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
@@ -134,7 +134,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     shutdown,
   });
   if (sharing !== undefined) watchOwned(sharing, poller);
-  const reporter = createFailureReporter({
+  const reporter = new FailureReporter({
     service,
     store,
     clock,

@@ -34,6 +34,9 @@ export type Settlement =
   | (FetchedErrorInfo & { readonly reason?: never })
   | { readonly reason: NoErrorInfoReason; readonly errorInfo?: never };
 
+/** A settlement with the id of its cause (`causeOf`). */
+export type Settled = Settlement & { readonly cause: string };
+
 /** Attempts so far to fetch the error_info of a pending failure. Times are epoch ms. */
 export interface Tries {
   readonly count: number;
@@ -44,6 +47,9 @@ export interface Tries {
   /** Time of the next attempt; 0 before the first one, so that no clock change delays it. */
   readonly nextAt: number;
 }
+
+/** What follows from an attempt: the end of the failure, or the attempts so far with the time of the next one. */
+export type TryOutcome = { readonly settlement: Settlement } | { readonly tries: Tries };
 
 /** Outcome of an attempt without an error_info. */
 export type FailedTry =
@@ -68,14 +74,11 @@ const MAX_PENDING_MS = 24 * 60 * MINUTE_MS;
 const FIRST_DELAY_MS = 15 * SECOND_MS;
 const MAX_DELAY_MS = 15 * MINUTE_MS;
 
-/** Returns whether a project was removed from the configuration long enough ago to give up its pending failures. */
-export function isRemovedForGood(removedAt: number, now: number): boolean {
-  return now - removedAt >= REMOVED_PERIOD_MS;
-}
-
-/** Returns when a pending failure of a removed project is checked again, epoch ms. */
-export function nextCheckAt(now: number): number {
-  return now + FIRST_DELAY_MS;
+/** Decides what becomes of a failure whose project was removed from the configuration: it may be added again soon. */
+export function afterRemoval(tries: Tries, removedAt: number, now: number): TryOutcome {
+  return now - removedAt >= REMOVED_PERIOD_MS
+    ? { settlement: { reason: 'project_removed' } }
+    : { tries: { ...tries, lastAt: now, nextAt: now + FIRST_DELAY_MS } };
 }
 
 /**
@@ -83,11 +86,7 @@ export function nextCheckAt(now: number): number {
  * (docs/specification.md#settling). If the clock was set back and the first attempt lies in the future, the period
  * starts again now.
  */
-export function afterFailedTry(
-  before: Tries,
-  failed: FailedTry,
-  now: number,
-): { readonly settlement: Settlement } | { readonly tries: Tries } {
+export function afterFailedTry(before: Tries, failed: FailedTry, now: number): TryOutcome {
   const count = before.count + 1;
   const useless = before.useless + (failed.useless ? 1 : 0);
   const firstAt = Math.min(before.firstAt ?? now, now);

@@ -1,13 +1,18 @@
 import { causeOf } from '../domain/cause.ts';
-import type { Settlement } from '../domain/failure.ts';
-import { createAttempt } from './error-info-attempt.ts';
-import { StoreError } from './errors.ts';
-import type { MonitorEvent, Observer } from './events.ts';
-import type { Clock } from './ports/clock.ts';
+import {
+  afterFailedTry,
+  afterRemoval,
+  type FailedTry,
+  type Settled,
+  type Settlement,
+  type TryOutcome,
+} from '../domain/failure.ts';
+import { ApiError, StoreError } from './errors.ts';
+import type { Observer } from './events.ts';
+import type { Clock, Timer } from './ports/clock.ts';
 import type { EvaluationService } from './ports/service.ts';
 import type { Shutdown } from './ports/shutdown.ts';
 import type { FailureKey, PendingFailure, Store } from './ports/store.ts';
-import { createRepeatedCheck } from './repeated-check.ts';
 
 /** Interval of the queries for due failures while some are being reported, and of the tries to query without a lease. */
 const CHECK_INTERVAL_MS = 1000;
@@ -15,17 +20,6 @@ const CHECK_INTERVAL_MS = 1000;
 const MAX_INTERVAL_MS = 10_000;
 /** Pause after an error of the store. */
 const STORE_PAUSE_MS = 5000;
-
-export interface FailureReporter {
-  /** Reports due failures now and from now on. */
-  start(): void;
-  /** Checks for due failures now; to be called when there are new ones. */
-  wake(): void;
-  /** Starts no further reports; resolves when the running ones have ended. */
-  stop(): Promise<void>;
-  /** Tries to report each pending failure of these projects once, due or not. @throws {StoreError} */
-  drain(projects: readonly string[]): Promise<void>;
-}
 
 export interface FailureReporterOptions {
   readonly service: Pick<EvaluationService, 'getErrorInfo'>;
@@ -43,160 +37,222 @@ export interface FailureReporterOptions {
 }
 
 /**
- * Creates the reporter, which logs each failure with its error_info at least once, even after a crash: it logs the line
- * first and then settles the row (docs/specification.md#pending-failures).
+ * Logs each failure with its error_info at least once, even after a crash: it logs the line first and then settles the row
+ * (docs/specification.md#pending-failures).
  */
-export function createFailureReporter(options: FailureReporterOptions): FailureReporter {
-  const { service, store, clock, emit, parallelPerProject, shutdown, lease = () => 0 } = options;
-  const attempt = createAttempt({ service, clock, emit, shutdown });
-  const running = new Map<string, { readonly project: string; readonly work: Promise<void> }>();
-  /** Settlements that were logged but could not be stored. */
-  const logged = new Map<
-    string,
-    { readonly failure: FailureKey; readonly settlement: Settlement }
-  >();
-  /** When postponed failures are due, epoch ms. */
-  const nextTries = new Set<number>();
+export class FailureReporter {
+  readonly #options: FailureReporterOptions;
+  readonly #lease: () => number | undefined;
+  #isStarted = false;
+  #nextCheck: Timer | undefined;
+  #checking: Promise<void> | undefined;
+  #checkAgain = false;
+  #pausedUntil = -Infinity;
+  readonly #running = new Map<string, { readonly project: string; readonly work: Promise<void> }>();
   /** Reports that ended since the last check began, whose result may still list them as pending. */
-  let ended = new Set<string>();
-  let pausedUntil = Number.NEGATIVE_INFINITY;
+  #ended = new Set<string>();
+  /** Settlements that were logged but could not be stored. */
+  readonly #logged = new Map<string, { readonly failure: FailureKey; readonly settled: Settled }>();
+  /** When postponed failures are due, epoch ms. */
+  readonly #nextTries = new Set<number>();
 
-  const checks = createRepeatedCheck({ check, intervalMs, clock, signal: shutdown.waits });
+  constructor(options: FailureReporterOptions) {
+    this.#options = options;
+    this.#lease = options.lease ?? (() => 0);
+  }
 
-  function intervalMs(): number {
-    if (running.size > 0 || isPaused() || lease() === undefined) return CHECK_INTERVAL_MS;
+  /** Reports due failures now and from now on. */
+  start(): void {
+    this.#isStarted = true;
+    this.wake();
+  }
+
+  /** Checks for due failures now, or once more after the check that runs; to be called when there are new ones. */
+  wake(): void {
+    const { clock, shutdown } = this.#options;
+    if (!this.#isStarted || shutdown.waits.aborted) return;
+    if (this.#checking !== undefined) {
+      this.#checkAgain = true;
+      return;
+    }
+    this.#checkAgain = false;
+    this.#nextCheck?.cancel();
+    this.#checking = this.#check().finally(() => {
+      this.#checking = undefined;
+      if (this.#checkAgain) this.wake();
+      else if (this.#isStarted) {
+        this.#nextCheck = clock.timeout(this.#intervalMs(), () => this.wake());
+      }
+    });
+  }
+
+  /** Starts no further reports; resolves when the running ones have ended. */
+  async stop(): Promise<void> {
+    this.#isStarted = false;
+    this.#nextCheck?.cancel();
+    await this.#checking;
+    await Promise.all(this.#running.values().map(({ work }) => work));
+    // A last attempt: what is not stored, the next process logs again.
+    await Promise.all(
+      this.#logged.values().map(({ failure, settled }) => this.#settle(failure, settled)),
+    ).catch((error: unknown) => this.#pauseAfter(error));
+  }
+
+  /** Tries to report each pending failure of these projects once, due or not. @throws {StoreError} */
+  async drain(projects: readonly string[]): Promise<void> {
+    const { store, parallelPerProject, shutdown } = this.#options;
+    const lease = this.#lease();
+    if (lease === undefined) return;
+    const limitPerProject = Number.MAX_SAFE_INTEGER;
+    const pending = (await store.pendingFailures({ projects, limitPerProject })).values();
+    const reportNext = async () => {
+      for (const failure of pending) {
+        if (!shutdown.waits.aborted) await this.#report(failure, lease);
+      }
+    };
+    await Promise.all(Array.from({ length: parallelPerProject() }, reportNext));
+  }
+
+  /** Returns the time from the end of a check to the next one, ms. */
+  #intervalMs(): number {
+    if (this.#running.size > 0 || this.#isPaused() || this.#lease() === undefined) {
+      return CHECK_INTERVAL_MS;
+    }
     let untilTry = MAX_INTERVAL_MS;
-    for (const at of nextTries) untilTry = Math.min(untilTry, at - clock.now());
+    const now = this.#options.clock.now();
+    for (const at of this.#nextTries) untilTry = Math.min(untilTry, at - now);
     return Math.max(CHECK_INTERVAL_MS, untilTry);
   }
 
-  function isPaused(): boolean {
-    return clock.monotonic() < pausedUntil;
-  }
-
-  async function check(): Promise<void> {
-    if (isPaused()) return;
-    const heldLease = lease();
-    if (heldLease === undefined) return;
-    ended = new Set();
+  async #check(): Promise<void> {
+    const { store, clock, parallelPerProject } = this.#options;
+    const lease = this.#lease();
+    if (this.#isPaused() || lease === undefined) return;
+    this.#ended = new Set();
     try {
       const dueAt = clock.now();
       const due = await store.pendingFailures({ dueAt, limitPerProject: parallelPerProject() });
-      for (const at of nextTries) if (at <= dueAt) nextTries.delete(at);
-      for (const failure of due) if (!ended.has(keyOf(failure))) startReport(failure, heldLease);
+      for (const at of this.#nextTries) if (at <= dueAt) this.#nextTries.delete(at);
+      for (const failure of due) this.#startReport(failure, lease);
     } catch (error) {
-      pauseAfter(error);
+      this.#pauseAfter(error);
     }
   }
 
-  function startReport(failure: PendingFailure, heldLease: number): void {
+  #startReport(failure: PendingFailure, lease: number): void {
     const { project } = failure;
     const key = keyOf(failure);
-    if (running.has(key)) return;
-    const work = report(failure, heldLease)
-      .catch(pauseAfter)
+    if (this.#ended.has(key) || this.#running.has(key)) return;
+    const work = this.#report(failure, lease)
+      .catch((error: unknown) => this.#pauseAfter(error))
       .finally(() => {
-        running.delete(key);
-        ended.add(key);
-        if (!running.values().some((other) => other.project === project)) checks.wake();
+        this.#running.delete(key);
+        this.#ended.add(key);
+        if (!this.#running.values().some((other) => other.project === project)) this.wake();
       });
-    running.set(key, { project, work });
+    this.#running.set(key, { project, work });
   }
 
   /** Tries one failure once. A shutdown meanwhile, or the end of the lease, leaves it pending. */
-  async function report(failure: PendingFailure, heldLease: number): Promise<void> {
-    const known = logged.get(keyOf(failure));
-    if (known !== undefined) return await settle(failure, known.settlement);
-    const outcome = await attempt(failure);
-    if (outcome === undefined || lease() !== heldLease) return;
-    if ('settlement' in outcome) await logAndSettle(failure, outcome.settlement);
+  async #report(failure: PendingFailure, lease: number): Promise<void> {
+    const known = this.#logged.get(keyOf(failure));
+    if (known !== undefined) return await this.#settle(failure, known.settled);
+    const outcome = await this.#try(failure);
+    if (outcome === undefined || this.#lease() !== lease) return;
+    if ('settlement' in outcome) await this.#logAndSettle(failure, outcome.settlement);
     else {
-      nextTries.add(outcome.tries.nextAt);
-      await store.postponeFailure(failure, outcome.tries);
+      this.#nextTries.add(outcome.tries.nextAt);
+      await this.#options.store.postponeFailure(failure, outcome.tries);
     }
   }
 
-  async function logAndSettle(failure: PendingFailure, settlement: Settlement): Promise<void> {
-    emit(promptFailed(failure, settlement));
-    logged.set(keyOf(failure), { failure, settlement });
-    await settle(failure, settlement);
-  }
-
-  async function settle(failure: FailureKey, settlement: Settlement): Promise<void> {
-    await store.settleFailure(failure, settlement, clock.now());
-    logged.delete(keyOf(failure));
-  }
-
-  /** Makes a last attempt to store logged settlements; otherwise the next process logs these lines again. */
-  async function settleLogged(): Promise<void> {
+  /** Tries once to explain a failure (docs/specification.md#settling). Undefined if a shutdown interrupted the request. */
+  async #try({
+    project,
+    promptId,
+    removedAt,
+    tries,
+  }: PendingFailure): Promise<TryOutcome | undefined> {
+    const { service, clock, emit, shutdown } = this.#options;
+    if (removedAt !== undefined) return afterRemoval(tries, removedAt, clock.now());
+    if (promptId === '.' || promptId === '..') return { settlement: { reason: 'invalid_id' } };
+    let failed: FailedTry;
     try {
-      await Promise.all(
-        logged.values().map(({ failure, settlement }) => settle(failure, settlement)),
-      );
+      const info = await service.getErrorInfo(project, promptId, shutdown);
+      emit({ type: 'error_info.fetched', ok: info !== undefined });
+      if (info !== undefined) return { settlement: info };
+      failed = { useless: true, reason: 'no_error_info' };
     } catch (error) {
-      pauseAfter(error);
+      if (!(error instanceof ApiError)) {
+        if (shutdown.waits.aborted) return undefined;
+        throw error;
+      }
+      emit({ type: 'error_info.fetched', ok: false });
+      failed = toFailedTry(error);
     }
+    return afterFailedTry(tries, failed, clock.now());
   }
 
-  /** Pauses the reporter. The store itself emits its failures. */
-  function pauseAfter(error: unknown): void {
+  async #logAndSettle(failure: PendingFailure, settlement: Settlement): Promise<void> {
+    const { project, transitionId, promptId, promptName } = failure;
+    const { errorInfo, reason } = settlement;
+    const settled = { ...settlement, cause: causeOf(errorInfo).id };
+    this.#options.emit({
+      type: 'prompt.failed',
+      project,
+      transitionId,
+      promptId,
+      promptName,
+      errorInfo: errorInfo ?? null,
+      errorMsgTruncated: errorInfo !== undefined && settlement.errorMsgTruncated,
+      isUnusual: errorInfo && settlement.isUnusual,
+      reason,
+      cause: settled.cause,
+    });
+    this.#logged.set(keyOf(failure), { failure, settled });
+    await this.#settle(failure, settled);
+  }
+
+  async #settle(failure: FailureKey, settled: Settled): Promise<void> {
+    const { store, clock } = this.#options;
+    await store.settleFailure(failure, settled, clock.now());
+    this.#logged.delete(keyOf(failure));
+  }
+
+  /** Pauses the reports after an error of the store, which itself emits it. @throws any other error */
+  #pauseAfter(error: unknown): void {
     if (!(error instanceof StoreError)) throw error;
-    pausedUntil = clock.monotonic() + STORE_PAUSE_MS;
+    this.#pausedUntil = this.#options.clock.monotonic() + STORE_PAUSE_MS;
   }
 
-  return {
-    wake: () => checks.wake(),
-    start: () => checks.start(),
-    stop: async () => {
-      await checks.stop();
-      await Promise.all(running.values().map(({ work }) => work));
-      await settleLogged();
-    },
-    drain: async (projects) => {
-      const heldLease = lease();
-      if (heldLease === undefined) return;
-      const pending = await store.pendingFailures({
-        projects,
-        limitPerProject: Number.MAX_SAFE_INTEGER,
-      });
-      await forEachOf(pending, parallelPerProject(), async (failure) => {
-        if (!shutdown.waits.aborted) await report(failure, heldLease);
-      });
-    },
-  };
-}
-
-/** Calls `work` for each item, for at most `limit` of them at the same time. */
-async function forEachOf<Item>(
-  items: Iterable<Item>,
-  limit: number,
-  work: (item: Item) => Promise<void>,
-): Promise<void> {
-  const queue = Iterator.from(items);
-  const reportNext = async () => {
-    for (const item of queue) await work(item);
-  };
-  await Promise.all(Array.from({ length: limit }, reportNext));
+  #isPaused(): boolean {
+    return this.#options.clock.monotonic() < this.#pausedUntil;
+  }
 }
 
 function keyOf({ transitionId, foundAt, promptId }: FailureKey): string {
   return `${transitionId} ${foundAt} ${promptId}`;
 }
 
-function promptFailed(
-  { project, transitionId, promptId, promptName }: PendingFailure,
-  settlement: Settlement,
-): MonitorEvent {
-  return {
-    type: 'prompt.failed',
-    project,
-    transitionId,
-    promptId,
-    promptName,
-    errorInfo: settlement.errorInfo ?? null,
-    errorMsgTruncated: settlement.errorInfo !== undefined && settlement.errorMsgTruncated,
-    isUnusual: settlement.errorInfo && settlement.isUnusual,
-    reason: settlement.reason,
-    cause: causeOf(settlement.errorInfo).id,
-  };
+/** Distinguishes useless answers from failures that may pass (docs/specification.md#settling). */
+function toFailedTry({ reason, details }: ApiError): FailedTry {
+  switch (reason) {
+    case 'not_found':
+    case 'validation':
+    case 'redirect':
+    case 'too_large':
+    case 'invalid_response':
+      return { useless: true, reason };
+    case 'client_error':
+      if (details.statusCode !== 408) return { useless: true, reason };
+      break;
+    case 'auth':
+    case 'rate_limited':
+    case 'server_error':
+    case 'timeout':
+    case 'network':
+    case 'tls':
+      break;
+  }
+  return { useless: false, retryAfterMs: details.retryAfterMs };
 }

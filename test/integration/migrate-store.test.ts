@@ -27,6 +27,7 @@ import { commandLine, type Finished } from '../support/command-line.ts';
 import { ENTRY } from '../support/entry.ts';
 import { temporaryDirectory, writeConfiguration } from '../unit/cli/configuration-file.ts';
 import { see } from '../unit/store/sqlite/history.ts';
+import { withCause } from '../support/failures.ts';
 
 const REMOVED = 'a\u0000removed \u0001"project"';
 const PROJECTS = ['p', 'q', 'never polled'];
@@ -59,7 +60,7 @@ async function writeStore(path: string): Promise<void> {
   const newest = pending.find(({ project }) => project === 'q');
   const errorInfo = { error_id: 'E\u00001', error_msg: 'broken \u0001' };
   if (newest === undefined) throw new Error('q has no failure');
-  await store.settleFailure(newest, { errorInfo, errorMsgTruncated: false }, 95);
+  await store.settleFailure(newest, withCause({ errorInfo, errorMsgTruncated: false }), 95);
   await store.close();
 }
 
@@ -69,9 +70,9 @@ async function settleSome(store: Store): Promise<void> {
   if (!one || !other || !tried) throw new Error('too few failures');
   const none = { reason: 'not_found' } as const;
   const errorInfo = { error_id: 'E\u00001', error_msg: `broken \u0001 ${'x'.repeat(9000)}` };
-  await store.settleFailure(other, { errorInfo, errorMsgTruncated: true }, 71);
-  await store.settleFailure(one, none, 72);
-  if (pruned !== undefined) await store.settleFailure(pruned, none, 73);
+  await store.settleFailure(other, withCause({ errorInfo, errorMsgTruncated: true }), 71);
+  await store.settleFailure(one, withCause(none), 72);
+  if (pruned !== undefined) await store.settleFailure(pruned, withCause(none), 73);
   const tries = { count: 2, useless: 1, firstAt: 70, lastAt: 71, nextAt: 5000 };
   await store.postponeFailure(tried, tries);
 }
@@ -196,7 +197,11 @@ describe.runIf(postgresPrograms() !== undefined || IN_CI)('migrate-store', () =>
         await see(store, 'q', { a: 'RUNNING', b: 'COMPLETED' }, 110);
         for (const failure of await store.pendingFailures(due)) {
           const errorInfo = { error_id: `E${failure.transitionId}`, error_msg: 'x' };
-          await store.settleFailure(failure, { errorInfo, errorMsgTruncated: false }, 120);
+          await store.settleFailure(
+            failure,
+            withCause({ errorInfo, errorMsgTruncated: false }),
+            120,
+          );
         }
       }
       const { projects: counted } = await sqlite.snapshot();

@@ -1,5 +1,11 @@
-import type { Settlement, Tries } from '../../src/domain/failure.ts';
+import { causeOf } from '../../src/domain/cause.ts';
+import type { Settled, Settlement, Tries } from '../../src/domain/failure.ts';
 import type { FailureKey, Store } from '../../src/monitor/ports/store.ts';
+
+/** Returns the settlement with its cause, as the failure reporter stores it. */
+export function withCause(settlement: Settlement): Settled {
+  return { ...settlement, cause: causeOf(settlement.errorInfo).id };
+}
 
 /** Settles the pending failure of this transition; if none is pending, a failure that does not exist. */
 export async function settle(
@@ -8,7 +14,7 @@ export async function settle(
   settlement: Settlement,
   at: number,
 ): Promise<void> {
-  await store.settleFailure(await keyOf(store, transitionId), settlement, at);
+  await store.settleFailure(await keyOf(store, transitionId), withCause(settlement), at);
 }
 
 /** Postpones the pending failure of this transition; if none is pending, a failure that does not exist. */

@@ -10,6 +10,7 @@ import { parseExposition, type ParsedFamily } from '../unit/metrics/parse-exposi
 import { fakeClock, listingOf } from './monitor.ts';
 import { temporaryDirectory } from './temporary.ts';
 import { compareListing, type Changes } from '../../src/domain/transition.ts';
+import { withCause } from './failures.ts';
 
 const PROJECT = 'alpha';
 
@@ -39,7 +40,11 @@ export async function scrapeOf(
       const [failure] = await store.pendingFailures({ limitPerProject: 1 });
       const errorInfo = { error_id: 'MODEL_TIMEOUT', error_msg: 'too slow' };
       if (failure === undefined) throw new Error('nothing is pending');
-      await store.settleFailure(failure, { errorInfo, errorMsgTruncated: false }, clock.now());
+      await store.settleFailure(
+        failure,
+        withCause({ errorInfo, errorMsgTruncated: false }),
+        clock.now(),
+      );
     }
     const metrics = new Metrics({
       version: '1.2.3',

@@ -1,5 +1,5 @@
 import type { AddedDurations, DurationCount } from '../../domain/limits.ts';
-import type { ErrorTotal, ErrorInfo, Settlement, Tries } from '../../domain/failure.ts';
+import type { ErrorTotal, ErrorInfo, Settled, Settlement, Tries } from '../../domain/failure.ts';
 import type { KnownListing } from '../../domain/record.ts';
 import type { Kind, Origin, PromptStatus, Status, UnfinishedStatus } from '../../domain/status.ts';
 import type { Changes, Transition } from '../../domain/transition.ts';
@@ -344,7 +344,7 @@ export interface Store extends StoreReader {
   /** Failures that are not settled yet, oldest first. A logged failure is pending until it is settled. */
   pendingFailures(query: PendingFailureQuery): Promise<readonly PendingFailure[]>;
   /** Records the outcome of a failure; called after its line was logged. Changes nothing if it is not pending. */
-  settleFailure(failure: FailureKey, settlement: Settlement, at: number): Promise<void>;
+  settleFailure(failure: FailureKey, settled: Settled, at: number): Promise<void>;
   /** Records the tries of a failure. Changes nothing if it is not pending. */
   postponeFailure(failure: FailureKey, tries: Tries): Promise<void>;
   /** Deletes what is older than its retention (docs/specification.md#retention). */

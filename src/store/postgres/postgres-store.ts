@@ -203,8 +203,8 @@ function createStore(
       return found.map(toPendingFailure);
     }),
     failingProjects: guarded(() => read<FailingProject>(FAILING, [])),
-    settleFailure: guarded(async (failure, settlement, at) => {
-      await write(SETTLE, settleParameters(failure, settlement, at));
+    settleFailure: guarded(async (failure, settled, at) => {
+      await write(SETTLE, settleParameters(failure, settled, at));
     }),
     postponeFailure: guarded(async (failure, tries) => {
       await write(POSTPONE, postponeParameters(failure, tries, worker));

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { causeOf } from '../../../src/domain/cause.ts';
-import { settle } from '../../support/failures.ts';
+import { withCause, settle } from '../../support/failures.ts';
 import type { Harness } from './harness.ts';
 
 export function describeCauses(h: Harness): void {
@@ -39,7 +39,11 @@ export function describeCauses(h: Harness): void {
     it('count each failure once under its error_id', async () => {
       const [first = 0] = await fail('p', [TIMEOUT, TIMEOUT, PARSE, undefined]);
       const again = { transitionId: first, foundAt: 1000, promptId: '1000 0' };
-      await h.store.settleFailure(again, { errorInfo: PARSE, errorMsgTruncated: false }, 9000);
+      await h.store.settleFailure(
+        again,
+        withCause({ errorInfo: PARSE, errorMsgTruncated: false }),
+        9000,
+      );
       await fail('p', [TIMEOUT], 2000);
       await fail('q', [PARSE], 3000);
       const expected = ['PARSE: 1 since 1005', 'TIMEOUT: 3 since 1005', 'none: 1 since 1005'];

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { settle } from '../../support/failures.ts';
+import { withCause, settle } from '../../support/failures.ts';
 import { HARD_TEXTS, type Harness } from './harness.ts';
 
 const START = { transition: 0, settlement: 0 };
@@ -32,7 +32,7 @@ export function describeEvents(h: Harness): void {
       await settle(h.store, second, { reason: 'not_found' }, 3000);
       await settle(h.store, third, { reason: 'not_found' }, 2000);
       const again = { transitionId: second, foundAt: 1000, promptId: 'y' };
-      await h.store.settleFailure(again, { reason: 'unavailable' }, 4000);
+      await h.store.settleFailure(again, withCause({ reason: 'unavailable' }), 4000);
       await h.reopen();
       await settle(h.store, first, { reason: 'not_found' }, 1000);
 

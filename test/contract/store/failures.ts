@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { causeOf } from '../../../src/domain/cause.ts';
-import { postpone, settle } from '../../support/failures.ts';
+import { withCause, postpone, settle } from '../../support/failures.ts';
 import { UNTRIED, type Harness } from './harness.ts';
 
 export function describeFailures(h: Harness): void {
@@ -106,8 +106,8 @@ export function describeFailures(h: Harness): void {
     it('ignore another settlement or a postponement once settled', async () => {
       const [transitionId = 0] = await h.fail('p', ['x'], 1000);
       const failure = { transitionId, foundAt: 1000, promptId: 'x' };
-      await h.store.settleFailure(failure, { reason: 'not_found' }, 1500);
-      await h.store.settleFailure(failure, { reason: 'unavailable' }, 1600);
+      await h.store.settleFailure(failure, withCause({ reason: 'not_found' }), 1500);
+      await h.store.settleFailure(failure, withCause({ reason: 'unavailable' }), 1600);
       await h.store.postponeFailure(failure, UNTRIED);
       expect((await h.store.failures({}))[0]?.settlement).toEqual({ reason: 'not_found' });
       expect(await h.pendingIds()).toEqual([]);
@@ -115,7 +115,7 @@ export function describeFailures(h: Harness): void {
 
     it('ignore the settlement or postponement of one that does not exist', async () => {
       const deleted = { transitionId: 4711, foundAt: 1000, promptId: 'x' };
-      await h.store.settleFailure(deleted, { reason: 'not_found' }, 1500);
+      await h.store.settleFailure(deleted, withCause({ reason: 'not_found' }), 1500);
       await h.store.postponeFailure(deleted, UNTRIED);
       expect(await h.store.failures({})).toEqual([]);
     });
@@ -128,7 +128,7 @@ export function describeFailures(h: Harness): void {
         [1000, 'y'],
       ] as const) {
         const other = { transitionId, foundAt, promptId };
-        await h.store.settleFailure(other, { reason: 'not_found' }, 1500);
+        await h.store.settleFailure(other, withCause({ reason: 'not_found' }), 1500);
         await h.store.postponeFailure(other, { ...UNTRIED, count: 1 });
       }
       expect((await h.store.failures({}))[0]?.settlement).toBeUndefined();

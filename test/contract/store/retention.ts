@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { KINDS } from '../../../src/domain/status.ts';
-import { settle } from '../../support/failures.ts';
+import { withCause, settle } from '../../support/failures.ts';
 import { type Harness } from './harness.ts';
 
 export function describeRetention(h: Harness): void {
@@ -31,7 +31,7 @@ export function describeRetention(h: Harness): void {
       await h.see('p', { x: 'RUNNING' }, 1100);
       await h.see('p', { x: 'RUNNING' }, 1200);
       for (const failure of await h.store.pendingFailures({ limitPerProject: 9 })) {
-        await h.store.settleFailure(failure, { reason: 'not_found' }, 1500);
+        await h.store.settleFailure(failure, withCause({ reason: 'not_found' }), 1500);
       }
       const before = [await h.store.snapshot(), await h.store.loadKnown('p', KINDS)];
       expect(await h.listing('p')).toMatchObject({ goneTotal: 1, lastFailureAt: 1000 });

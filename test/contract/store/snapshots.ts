@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import { changesOf, recordOf, UP, type Harness } from './harness.ts';
+import { withCause } from '../../support/failures.ts';
 
 export function describeSnapshots(h: Harness): void {
   describe('the snapshot', () => {
@@ -115,7 +116,7 @@ export function describeSnapshots(h: Harness): void {
       expect((await h.store.snapshot()).backlog).toEqual({ count: 3, oldestAt: 1000 });
       for (const failure of await h.store.pendingFailures({ limitPerProject: 9 })) {
         if (failure.transitionId !== first) {
-          await h.store.settleFailure(failure, { reason: 'not_found' }, 4000);
+          await h.store.settleFailure(failure, withCause({ reason: 'not_found' }), 4000);
         }
       }
       expect((await h.store.snapshot()).backlog).toEqual({ count: 1, oldestAt: 2000 });
@@ -131,7 +132,11 @@ export function describeSnapshots(h: Harness): void {
       expect((await h.listing('p', 'prompt', reader)).counts.get('RUNNING')).toBe(1);
       for (const failure of await h.store.pendingFailures({ limitPerProject: 9 })) {
         const errorInfo = { error_id: 'E1', error_msg: 'broken' };
-        await h.store.settleFailure(failure, { errorInfo, errorMsgTruncated: false }, 1300);
+        await h.store.settleFailure(
+          failure,
+          withCause({ errorInfo, errorMsgTruncated: false }),
+          1300,
+        );
       }
       expect(await reader.snapshot()).toEqual(await h.store.snapshot());
       expect((await h.listing('p')).errors).toMatchObject([{ label: 'E1', count: 1 }]);

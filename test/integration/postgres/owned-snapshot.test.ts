@@ -3,6 +3,7 @@ import type { FailureKey, ProjectSnapshot } from '../../../src/monitor/ports/sto
 import { createRandom } from '../../../src/simulator/random.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { describePostgres, healthAt, type Worker } from '../../support/postgres-store.ts';
+import { withCause } from '../../support/failures.ts';
 
 const PROJECTS = ['a', 'b', 'c', 'd', 'e', 'f'];
 const STATUSES = ['PENDING', 'RUNNING', 'FAILED', 'QUEER'];
@@ -31,7 +32,7 @@ describePostgres('the snapshot of owned projects', (open) => {
   const settle = ({ store }: Worker, failure: FailureKey, errorId: string, at: number) =>
     store.settleFailure(
       failure,
-      { errorInfo: { error_id: errorId, error_msg: 'x' }, errorMsgTruncated: false },
+      withCause({ errorInfo: { error_id: errorId, error_msg: 'x' }, errorMsgTruncated: false }),
       at,
     );
 

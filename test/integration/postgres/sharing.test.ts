@@ -5,6 +5,7 @@ import { projectsDigestOf } from '../../../src/coordination/projects-digest.ts';
 import type { FailureKey } from '../../../src/monitor/ports/store.ts';
 import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
 import { describePostgres, healthAt, type Worker } from '../../support/postgres-store.ts';
+import { withCause } from '../../support/failures.ts';
 
 const MANY = Array.from({ length: 50 }, (_, index) => `p${index}`);
 
@@ -165,7 +166,7 @@ describePostgres('workers on one PostgreSQL database', (open) => {
     const settle = ({ store }: Worker, failure: FailureKey | undefined, error_id: string) =>
       store.settleFailure(
         failure ?? { transitionId: 0, foundAt: 0, promptId: '' },
-        { errorInfo: { error_id, error_msg: 'x' }, errorMsgTruncated: false },
+        withCause({ errorInfo: { error_id, error_msg: 'x' }, errorMsgTruncated: false }),
         5000 + (failure?.transitionId ?? 0),
       );
     async function totals({ store }: Worker): Promise<ReadonlyMap<string, number>> {

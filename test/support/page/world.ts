@@ -18,6 +18,7 @@ import { fakeClock } from '../monitor.ts';
 import { WITHOUT_PROJECTS } from '../web.ts';
 import { temporaryDirectory } from '../temporary.ts';
 import { compareListing } from '../../../src/domain/transition.ts';
+import { withCause } from '../failures.ts';
 
 const REFUSED: FailedRequest = {
   message: 'the service answered 401',
@@ -155,7 +156,8 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
     settle: async (settlementOf) => {
       for (const failure of await store.pendingFailures({ limitPerProject: 1000 })) {
         const settlement = settlementOf(failure.promptId);
-        if (settlement !== undefined) await store.settleFailure(failure, settlement, clock.now());
+        if (settlement !== undefined)
+          await store.settleFailure(failure, withCause(settlement), clock.now());
       }
     },
     change: (id, change) => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   afterFailedTry,
-  isRemovedForGood,
+  afterRemoval,
   type FailedTry,
   type Tries,
 } from '../../../src/domain/failure.ts';
@@ -78,7 +78,11 @@ it('a clock that was set back does not delay the next try', () => {
   expect(next).toMatchObject({ tries: { firstAt: 10 * SECOND, nextAt: 10 * SECOND + 5 * MINUTE } });
 });
 
-it('a project counts as removed 5 minutes after it has left the configuration', () => {
-  expect(isRemovedForGood(1000, 1000 + 5 * MINUTE - 1)).toBe(false);
-  expect(isRemovedForGood(1000, 1000 + 5 * MINUTE)).toBe(true);
+it('a failure is given up 5 minutes after its project has left the configuration', () => {
+  expect(afterRemoval(untried, 1000, 1000 + 5 * MINUTE - 1)).toEqual({
+    tries: { ...untried, lastAt: 5 * MINUTE + 999, nextAt: 5 * MINUTE + 999 + 15 * SECOND },
+  });
+  expect(afterRemoval(untried, 1000, 1000 + 5 * MINUTE)).toEqual({
+    settlement: { reason: 'project_removed' },
+  });
 });

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Tries } from '../../../src/domain/failure.ts';
 import { ApiError, StoreError } from '../../../src/monitor/errors.ts';
-import { createFailureReporter } from '../../../src/monitor/failure-reporter.ts';
+import { FailureReporter } from '../../../src/monitor/failure-reporter.ts';
 import type { PendingFailure } from '../../../src/monitor/ports/store.ts';
 import { eventLog, neverStopping } from '../../support/monitor.ts';
 
@@ -33,7 +33,7 @@ function setUp() {
     answer: () => Promise.resolve(),
   };
   const seconds = () => Math.floor((Date.now() - startedAt) / 1000);
-  const reporter = createFailureReporter({
+  const reporter = new FailureReporter({
     service: {
       getErrorInfo: async () => {
         await state.answer();

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { causeOf } from '../../../src/domain/cause.ts';
 import type { ErrorInfo } from '../../../src/domain/failure.ts';
 import { ApiError, StoreError, type ApiFailureReason } from '../../../src/monitor/errors.ts';
-import { createFailureReporter } from '../../../src/monitor/failure-reporter.ts';
+import { FailureReporter } from '../../../src/monitor/failure-reporter.ts';
 import type { FailureKey, PendingFailure, Store } from '../../../src/monitor/ports/store.ts';
 import { Poller } from '../../../src/monitor/poller.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
@@ -60,7 +60,7 @@ async function setUp() {
   const unlessBroken = <Result>(method: keyof Store, call: () => Promise<Result>) =>
     broken.has(method) ? Promise.reject(new StoreError('full', 'the disk is full')) : call();
   const reporterOf = (lease?: () => number | undefined) =>
-    createFailureReporter({
+    new FailureReporter({
       service: {
         getErrorInfo: async (_project, promptId) => {
           asked.push(promptId);

@@ -7,7 +7,7 @@ import { EventFeed } from '../../../src/web/events/feed.ts';
 import { openApiDocument } from '../../../src/web/api/openapi.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { readEvents, take } from '../../support/event-stream.ts';
-import { settle as settlePending } from '../../support/failures.ts';
+import { withCause, settle as settlePending } from '../../support/failures.ts';
 import { readOpenApi } from '../../support/openapi.ts';
 import { createApi, startApi } from './api/api-under-test.ts';
 
@@ -141,7 +141,7 @@ describe('the event stream', () => {
     const failures = (await store.pendingFailures({ limitPerProject: 450 })).toReversed();
     const errorInfo = { error_id: 'E', error_msg: 'm'.repeat(1000) };
     for (const failure of failures) {
-      await store.settleFailure(failure, { errorInfo, errorMsgTruncated: false }, 1);
+      await store.settleFailure(failure, withCause({ errorInfo, errorMsgTruncated: false }), 1);
     }
     const received = await all();
     const idsOf = (type: string) =>

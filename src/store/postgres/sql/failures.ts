@@ -1,5 +1,4 @@
-import { causeOf } from '../../../domain/cause.ts';
-import { errorLabel, type Settlement, type Tries } from '../../../domain/failure.ts';
+import { errorLabel, type Settled, type Tries } from '../../../domain/failure.ts';
 import type { FailureKey, PendingFailureQuery } from '../../../monitor/ports/store.ts';
 import type { Statement } from '../database.ts';
 import { LEASE_HOLDS } from '../ownership/lease.ts';
@@ -91,18 +90,18 @@ ${countError('$8::text', '$2::bigint')}`,
 
 export function settleParameters(
   { transitionId, foundAt, promptId }: FailureKey,
-  settlement: Settlement,
+  settled: Settled,
   at: number,
 ): readonly unknown[] {
-  const { errorInfo, reason } = settlement;
+  const { errorInfo, reason } = settled;
   return [
     transitionId,
     at,
     toStored(errorInfo?.error_id ?? undefined),
     toStored(errorInfo?.error_msg ?? undefined),
-    errorInfo !== undefined && settlement.errorMsgTruncated,
+    errorInfo !== undefined && settled.errorMsgTruncated,
     reason ?? null,
-    causeOf(errorInfo).id,
+    settled.cause,
     toStored(errorLabel(errorInfo)),
     foundAt,
     toStored(promptId),

@@ -1,5 +1,4 @@
-import { causeOf } from '../../../domain/cause.ts';
-import type { Settlement, Tries } from '../../../domain/failure.ts';
+import type { Settled, Tries } from '../../../domain/failure.ts';
 import type {
   FailureKey,
   PendingFailure,
@@ -15,7 +14,7 @@ export interface Failures {
    * To be run in a transaction, as is `postpone`. A failure that is settled, or is another one with its number, stays as it is;
    * of one that it settles, returns the project.
    */
-  readonly settle: (failure: FailureKey, settlement: Settlement, at: number) => string | undefined;
+  readonly settle: (failure: FailureKey, settled: Settled, at: number) => string | undefined;
   readonly postpone: (failure: FailureKey, tries: Tries) => void;
 }
 
@@ -73,15 +72,15 @@ export function createFailures(db: Connection): Failures {
       const asked = new Set(projects);
       return failures.filter(({ project }) => asked.has(project));
     },
-    settle: ({ transitionId, foundAt, promptId }, settlement, at) => {
-      const { errorInfo, reason } = settlement;
+    settle: ({ transitionId, foundAt, promptId }, settled, at) => {
+      const { errorInfo, reason } = settled;
       const listing = settle.get(
         at,
         errorInfo?.error_id ?? null,
         errorInfo?.error_msg ?? null,
-        Number(errorInfo !== undefined && settlement.errorMsgTruncated),
+        Number(errorInfo !== undefined && settled.errorMsgTruncated),
         reason ?? null,
-        causeOf(errorInfo).id,
+        settled.cause,
         transitionId,
         foundAt,
         promptId,

@@ -10,6 +10,7 @@ import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { startChild } from './child.ts';
 import { see, writeHistory } from './history.ts';
+import { withCause } from '../../../support/failures.ts';
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 let path: string;
@@ -43,7 +44,7 @@ describe('a backup', () => {
     const [failure] = await store.pendingFailures({ limitPerProject: 1 });
     const errorInfo = { error_id: 'E', error_msg: 'broken' };
     if (failure === undefined) throw new Error('nothing is pending');
-    await store.settleFailure(failure, { errorInfo, errorMsgTruncated: false }, 50);
+    await store.settleFailure(failure, withCause({ errorInfo, errorMsgTruncated: false }), 50);
     await store.close();
     expect((await contents(path)).causes.causes).toMatchObject([{ count: 1, errorInfo }]);
     const bytes = await backUp({ path, target, replace: false });

@@ -7,6 +7,7 @@ import { checkStore } from '../../../../src/store/sqlite/check.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { see, writeHistory } from './history.ts';
+import { withCause } from '../../../support/failures.ts';
 
 let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
 let path: string;
@@ -43,7 +44,7 @@ describe('the store check', () => {
     expect(await broken()).toEqual([]);
     for (const failure of await store.pendingFailures({ limitPerProject: 9 })) {
       if (failure.transitionId <= 2) continue;
-      await store.settleFailure(failure, { reason: 'not_found' }, 41);
+      await store.settleFailure(failure, withCause({ reason: 'not_found' }), 41);
     }
     // The pending failure of the first transition stays while later transitions are deleted.
     await store.prune({ before: 35, firstDay: 0 });

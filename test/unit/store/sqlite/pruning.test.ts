@@ -6,6 +6,7 @@ import { listingOf } from '../../../support/monitor.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 import { compareListing } from '../../../../src/domain/transition.ts';
+import { withCause } from '../../../support/failures.ts';
 
 /** Rows that take three transactions to delete. */
 const MANY = 4500;
@@ -37,7 +38,7 @@ it('a pruned project leaves no row behind', async () => {
     await store.commitPoll({ ...commit, listings: new Map([['prompt', changes]]) });
   }
   for (const failure of await store.pendingFailures({ limitPerProject: 9999 })) {
-    await store.settleFailure(failure, { reason: 'not_found' }, 6);
+    await store.settleFailure(failure, withCause({ reason: 'not_found' }), 6);
   }
   await store.configureProjects([], 10);
   await store.prune({ before: 11, firstDay: 0 });

@@ -7,6 +7,7 @@ import type { FailureRow } from '../../../../src/monitor/ports/store.ts';
 import { BY_DEFAULT } from '../../../support/expected.ts';
 import type { ShownProject, WebContent } from '../../../../src/web/content.ts';
 import { createApi, startApi } from './api-under-test.ts';
+import { withCause } from '../../../support/failures.ts';
 
 interface Page {
   readonly data: readonly Readonly<Record<string, unknown>>[];
@@ -226,7 +227,7 @@ describe('causes', () => {
           errorInfo === undefined
             ? ({ reason: 'not_found' } as const)
             : { errorInfo, errorMsgTruncated: false };
-        await store.settleFailure(failure, settlement, clock.now());
+        await store.settleFailure(failure, withCause(settlement), clock.now());
       }
       return clock.now();
     }

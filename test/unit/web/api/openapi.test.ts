@@ -6,6 +6,7 @@ import { anyText } from '../../../support/any-text.ts';
 import { readOpenApi } from '../../../support/openapi.ts';
 import { startWeb } from '../../../support/web.ts';
 import { createApi, startApi } from './api-under-test.ts';
+import { withCause } from '../../../support/failures.ts';
 
 const document = readOpenApi(openApiDocument());
 const ANSWERED = document.paths.filter((path) => path !== '/events');
@@ -20,8 +21,8 @@ async function setUp() {
   const [first, second] = await store.pendingFailures({ limitPerProject: 9 });
   if (first === undefined || second === undefined) throw new Error('too few failures');
   const errorInfo = { error_id: 'E1', error_msg: null };
-  await store.settleFailure(first, { errorInfo, errorMsgTruncated: true }, 1);
-  await store.settleFailure(second, { reason: 'unavailable' }, 2);
+  await store.settleFailure(first, withCause({ errorInfo, errorMsgTruncated: true }), 1);
+  await store.settleFailure(second, withCause({ reason: 'unavailable' }), 2);
   return started;
 }
 
