@@ -15,7 +15,7 @@ export const hostile: Row = {
     {
       what: 'a list that was cut is closed and used',
       part: 'cuts',
-      file: 'client/listing/item-scanner.ts',
+      file: 'client/listing/scanner.ts',
       replace: [
         ['if (fault !== undefined) throw', 'if (fault !== undefined && items === 0) throw'],
       ],
@@ -80,11 +80,11 @@ export const hostile: Row = {
     {
       what: 'each anomaly is kept',
       part: 'siege',
-      file: 'client/listing/anomaly-counter.ts',
+      file: 'client/listing/listing.ts',
       replace: [
         [
           'group.count += 1;',
-          'group.count += 1;\n(group as any).each = [(group as any).each, { reason, index }, wordsOf(identity), wordsOf(identity)];',
+          'group.count += 1;\n(group as any).each = [(group as any).each, { reason, index }, new Uint32Array(8), new Uint32Array(8)];',
         ],
       ],
       notice: /memory grew/,
@@ -95,8 +95,8 @@ export const hostile: Row = {
       file: 'client/listing/listing.ts',
       replace: [
         [
-          'const fields = fieldsOf(item);',
-          'const end = index === 50_000 ? process.threadCpuUsage().user + 500_000 : 0;\nif (end > 0) while (process.threadCpuUsage().user < end);\nconst fields = fieldsOf(item);',
+          'const id = usableId(',
+          'const end = index === 50_000 ? process.threadCpuUsage().user + 500_000 : 0;\nif (end > 0) while (process.threadCpuUsage().user < end);\nconst id = usableId(',
         ],
       ],
       notice: /the event loop was held up/,

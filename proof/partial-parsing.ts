@@ -36,19 +36,14 @@ export const partialParsing: Row = {
   bug: [
     {
       what: 'a new item with the id of a known one is not noticed',
-      file: 'client/listing/listing-stream.ts',
-      replace: [
-        [
-          'hasAnyId(table, matcher.places(), added)',
-          'hasAnyId(table, matcher.places(), new Set())',
-        ],
-      ],
+      file: 'client/listing/listing.ts',
+      replace: [['twice: await this.#items.among(added)', 'twice: new Set<string>()']],
       notice: /read whole/,
     },
     {
-      what: 'the listing after an incomplete one is compared with it',
-      file: 'client/listing/listing-stream.ts',
-      replace: [['before?.isComplete === true', 'true']],
+      what: 'what an incomplete listing lacks is forgotten',
+      file: 'domain/transition.ts',
+      replace: [['missing.push(before.id);\n      return;', 'return;']],
       notice: /read whole/,
     },
   ],

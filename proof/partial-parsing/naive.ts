@@ -1,11 +1,7 @@
 import type { AnomalyReason, Listing, ObservedRecord } from '../../src/domain/record.ts';
 import type { Kind, Status } from '../../src/domain/status.ts';
 import type { ApiError } from '../../src/monitor/errors.ts';
-import type {
-  EvaluationService,
-  ListingAnswer,
-  ListingBasis,
-} from '../../src/monitor/ports/service.ts';
+import type { EvaluationService, ListingAnswer } from '../../src/monitor/ports/service.ts';
 import type { Step } from './bodies.ts';
 
 /** The listing that every service has now, and the keys so far. */
@@ -25,9 +21,9 @@ export function naiveService(
       const { step, keys } = now;
       if (step === undefined) throw new Error('no step');
       const { body } = step;
-      const basis: ListingBasis & { readonly bytes: string } = { bytes: body.toString('latin1') };
-      if (previous !== undefined && 'bytes' in previous && previous.bytes === basis.bytes) {
-        return { unchanged: true, full: true, basis };
+      const table = { digest: body.toString('latin1') };
+      if (previous?.digest === table.digest) {
+        return { unchanged: true, full: true, etag: undefined };
       }
       const items = parse(body);
       if (items === undefined) throw new Failure('invalid_response', 'no list');
@@ -35,7 +31,8 @@ export function naiveService(
       if (items.length > 0 && listing.records.size === 0) {
         throw new Failure('invalid_response', 'useless', { anomalies: listing.anomalies });
       }
-      return { unchanged: false, listing, size: listing.records.size, recordBytes: 0, basis };
+      const { size } = listing.records;
+      return { unchanged: false, listing, size, recordBytes: 0, etag: undefined, table };
     },
     storing: () => ({ [Symbol.dispose]: () => {} }),
   };
@@ -62,11 +59,8 @@ const STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED'] as const;
 function read(items: readonly unknown[], kind: Kind, keys: readonly string[]): Listing {
   const records = new Map<string, ObservedRecord>();
   const idsWithoutStatus = new Set<string>();
-  const anomalies = new Map<AnomalyReason, { readonly indexes: number[]; readonly what: string[] }>(
-    (['invalid', 'unknown_status', 'duplicate_id'] as const).map((reason) => [
-      reason,
-      { indexes: [], what: [] },
-    ]),
+  const anomalies = new Map<AnomalyReason, number[]>(
+    (['invalid', 'unknown_status', 'duplicate_id'] as const).map((reason) => [reason, []]),
   );
   let complete = true;
   const clean = (value: unknown, max: number) => {
@@ -79,11 +73,7 @@ function read(items: readonly unknown[], kind: Kind, keys: readonly string[]): L
     const { id, status: raw } = fields;
     const isUsable = id !== '' && clean(id, 512) === id && typeof id === 'string';
     const statusRaw = clean(raw, 256);
-    const note = (reason: AnomalyReason) => {
-      const group = anomalies.get(reason);
-      group?.indexes.push(index);
-      group?.what.push(JSON.stringify([isUsable ? id : '', statusRaw ?? typeof raw]));
-    };
+    const note = (reason: AnomalyReason) => void anomalies.get(reason)?.push(index);
     const isNone = kind === 'dataset' && (raw === undefined || raw === null);
     if (!isUsable || (statusRaw === undefined && !isNone)) {
       note('invalid');
@@ -91,7 +81,8 @@ function read(items: readonly unknown[], kind: Kind, keys: readonly string[]): L
       else complete = false;
       continue;
     }
-    if (records.has(id) || idsWithoutStatus.has(id)) note('duplicate_id');
+    // Of several items with one id, the last one has the place.
+    if (records.delete(id) || idsWithoutStatus.has(id)) note('duplicate_id');
     const known = isNone ? 'NONE' : STATUSES.find((each) => each === raw);
     if (known === undefined) note('unknown_status');
     const status: Status = known ?? 'UNKNOWN';
@@ -108,12 +99,11 @@ function read(items: readonly unknown[], kind: Kind, keys: readonly string[]): L
     idsWithoutStatus,
     complete,
     anomalies: [...anomalies]
-      .filter(([, { indexes }]) => indexes.length > 0)
-      .map(([reason, { indexes, what }]) => ({
+      .filter(([, indexes]) => indexes.length > 0)
+      .map(([reason, indexes]) => ({
         reason,
         count: indexes.length,
         indexes: indexes.slice(0, 10),
-        digest: what.toSorted().join(),
       })),
   };
 }

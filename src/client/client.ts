@@ -80,7 +80,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     list: async (
       project,
       kind,
-      { previous, revalidate, allowDifference, isFailing, onRequest, signal },
+      { previous, etag, allowDifference, isFailing, onRequest, signal },
     ) => {
       signal.waits.throwIfAborted();
       const path = `/v2/projects/${segmentOf(project)}/${kind}s/`;
@@ -94,7 +94,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
             path,
             key,
             previous,
-            revalidate,
+            etag,
             allowDifference,
             requestClass: isFailing || number > 1 ? 'failing' : 'healthy',
             signal,

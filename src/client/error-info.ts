@@ -1,6 +1,6 @@
 import type { FetchedErrorInfo } from '../domain/failure.ts';
 import { ApiError } from '../monitor/errors.ts';
-import { isObject, parseJson } from './listing/json.ts';
+import { isObject, parseJson } from './json.ts';
 import type { Scrub } from '../domain/scrub.ts';
 import { cleanText, cutUtf8 } from './text.ts';
 

@@ -1,6 +1,6 @@
 import type { Scrub } from '../domain/scrub.ts';
 import { ApiError } from '../monitor/errors.ts';
-import { isObject } from './listing/json.ts';
+import { isObject } from './json.ts';
 import type { Headers } from './sending/body.ts';
 import { cleanText, cutCodePoints } from './text.ts';
 

@@ -21,8 +21,6 @@ export interface AnomalySummary {
   readonly count: number;
   /** Positions in the array, from 0, of the first 10. */
   readonly indexes: readonly number[];
-  /** Equal for the same ids and raw statuses in any order, for as long as the process runs. */
-  readonly digest: string;
 }
 
 /** The records and anomalies of one listing. */

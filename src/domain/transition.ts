@@ -36,7 +36,7 @@ export interface DetectionOptions {
 /** What a listing makes of the stored records. */
 export interface Detected {
   readonly changes: Changes;
-  /** Ids of the records that are missing but not gone once the changes are committed. */
+  /** Ids of the records that the listing lacks and that are not gone once the changes are committed. */
   readonly missing: readonly string[];
 }
 
@@ -79,16 +79,15 @@ export async function compareListing(
 }
 
 /**
- * Does the same for an unchanged listing: the `missing` count of each missing record increases by one
- * (docs/specification.md#unchanged-listings). `complete` is the value of the last listing that was read.
+ * Does the same for an unchanged listing that is complete: the `missing` count of each record that it lacks increases by one
+ * (docs/specification.md#unchanged-listings).
+ * @param absent the stored records that the last listing lacked
  */
 export async function compareUnchanged(
-  known: KnownListing,
-  complete: boolean,
+  absent: KnownListing,
   missingAfter: number,
 ): Promise<Detected> {
-  const isAbsent = (record: KnownRecord) => record.missing > 0;
-  const { counted, gone, missing } = await countAbsent(known, isAbsent, complete, missingAfter);
+  const { counted, gone, missing } = await countAbsent(absent, () => true, true, missingAfter);
   return { changes: { baseline: false, records: counted, transitions: [], gone }, missing };
 }
 
@@ -105,7 +104,7 @@ async function countAbsent(
   await inTurns(known.records.values(), (before) => {
     if (before.gone || !isAbsent(before)) return;
     if (!complete) {
-      if (before.missing > 0) missing.push(before.id);
+      missing.push(before.id);
       return;
     }
     const count = before.missing + 1;

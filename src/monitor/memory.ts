@@ -1,7 +1,7 @@
 import type { AnomalySummary } from '../domain/record.ts';
 import type { Kind } from '../domain/status.ts';
 import type { PollFailure } from './events.ts';
-import type { ListingAnswer, ListingBasis, ListOptions } from './ports/service.ts';
+import type { ListingAnswer, ListingTable, ListOptions } from './ports/service.ts';
 import type { PollHealth } from './ports/store.ts';
 
 /** What the poller remembers of a project from one poll to the next. */
@@ -15,9 +15,9 @@ export interface ProjectMemory {
 
 /** Summary of the last committed listing of one kind, kept to recognise it when it comes again. */
 export interface ListingMemory {
-  readonly basis: ListingBasis;
-  /** False after an `invalid_response`, until the next full answer. */
-  readonly isEtagTrusted: boolean;
+  /** Undefined after an `invalid_response`, until the next full answer, and if there was none. */
+  readonly etag: string | undefined;
+  readonly table: ListingTable;
   /** False after a failed commit, until the next changed listing: the store may differ from this one. */
   readonly isStored: boolean;
   readonly complete: boolean;
@@ -39,17 +39,13 @@ const MAX_TRUST_MS = 60 * 60 * 1000;
 export function revalidationOf(
   memory: ListingMemory | undefined,
   now: number,
-): Pick<ListOptions, 'previous' | 'revalidate' | 'allowDifference'> {
+): Pick<ListOptions, 'previous' | 'etag' | 'allowDifference'> {
   if (memory === undefined) {
-    return { previous: undefined, revalidate: 'bytes', allowDifference: false };
+    return { previous: undefined, etag: undefined, allowDifference: false };
   }
-  const { basis, isEtagTrusted, isStored, fullAt, isFull } = memory;
-  const mayUseEtag = isEtagTrusted && (isFull || now - fullAt <= MAX_TRUST_MS);
-  return {
-    previous: basis,
-    revalidate: mayUseEtag ? 'etag' : 'bytes',
-    allowDifference: isStored,
-  };
+  const { etag, table, isStored, fullAt, isFull } = memory;
+  const mayUseEtag = isFull || now - fullAt <= MAX_TRUST_MS;
+  return { previous: table, etag: mayUseEtag ? etag : undefined, allowDifference: isStored };
 }
 
 /**
@@ -64,20 +60,20 @@ export function memoryOf(
   missing: readonly string[],
   now: number,
 ): ListingMemory | undefined {
-  const full = { isEtagTrusted: true, missing, fullAt: now, isFull: true };
+  const full = { missing, fullAt: now, isFull: true };
   if (!answer.unchanged) {
-    const { basis, size, listing } = answer;
+    const { etag, table, size, listing } = answer;
     const { complete, anomalies } = listing;
-    return { basis, complete, anomalies, size, isStored: true, ...full };
+    return { etag, table, complete, anomalies, size, isStored: true, ...full };
   }
   if (before === undefined) return undefined;
   if (!answer.full) return { ...before, missing, isFull: false };
-  return { ...before, basis: answer.basis, ...full };
+  return { ...before, etag: answer.etag, ...full };
 }
 
 export function distrustEtag(listings: Map<Kind, ListingMemory>, kind: Kind): void {
   const listing = listings.get(kind);
-  if (listing !== undefined) listings.set(kind, { ...listing, isEtagTrusted: false });
+  if (listing !== undefined) listings.set(kind, { ...listing, etag: undefined });
 }
 
 export function markNotStored(listings: Map<Kind, ListingMemory>): void {

@@ -265,10 +265,10 @@ export class Poller {
       const { kind, answer } = reading;
       const last = listings.get(kind);
       const before = known?.listings.get(kind);
-      let missing: readonly string[] = [];
+      let missing = answer.unchanged ? (last?.missing ?? []) : [];
       if (before !== undefined) {
         const detected = await (answer.unchanged
-          ? compareUnchanged(before, last?.complete ?? false, limit)
+          ? compareUnchanged(before, limit)
           : compareListing(before, answer.listing, { at, missingAfter: limit }));
         ({ missing } = detected);
         const { baseline, records } = detected.changes;
@@ -291,8 +291,8 @@ export class Poller {
     for (const reading of readings) {
       if ('error' in reading) continue;
       const { kind, answer } = reading;
-      const missing = listings.get(kind)?.missing ?? [];
-      if (answer.unchanged && missing.length === 0) continue;
+      const { complete = false, missing = [] } = listings.get(kind) ?? {};
+      if (answer.unchanged && (!complete || missing.length === 0)) continue;
       kinds.push(kind);
       if (answer.unchanged) only.set(kind, missing);
       else if (answer.vanished !== undefined) {
@@ -348,8 +348,8 @@ export class Poller {
   #emitAnomalies(project: string, anomalies: Findings['anomalies'], memory: ProjectMemory): void {
     for (const [kind, summaries] of anomalies) {
       const before = memory.anomalies.get(kind) ?? [];
-      for (const { reason, count, indexes, digest } of summaries) {
-        const changed = !before.some((other) => other.reason === reason && other.digest === digest);
+      for (const { reason, count, indexes } of summaries) {
+        const changed = !before.some((other) => other.reason === reason && other.count === count);
         const anomaly = { project, kind, reason, count, indexes, changed };
         this.#options.emit({ type: 'items.anomalous', ...anomaly });
       }

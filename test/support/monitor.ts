@@ -4,7 +4,7 @@ import { statusOf, type Kind } from '../../src/domain/status.ts';
 import { ApiError, type ApiErrorDetails, type ApiFailureReason } from '../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../src/monitor/events.ts';
 import type { Clock } from '../../src/monitor/ports/clock.ts';
-import type { ListOptions, ListingAnswer, ListingBasis } from '../../src/monitor/ports/service.ts';
+import type { ListOptions, ListingAnswer } from '../../src/monitor/ports/service.ts';
 
 /** Returns a clock that stands still until it is moved. Its timers are real. */
 export function fakeClock(
@@ -62,12 +62,7 @@ export function listingOf(
   return { records, idsWithoutStatus: new Set(), complete: true, anomalies: [], ...more };
 }
 
-/** Basis of a scripted service's listing: its number among all listings, from 1. */
-interface NumberedBasis extends ListingBasis {
-  readonly number: number;
-}
-
-/** Returns an Evaluation Service whose next answers a test sets. */
+/** Returns an Evaluation Service whose next answers a test sets. The digest of a listing is its number among all, from 1. */
 export function scriptedService() {
   let next: ListingAnswer | ApiError | 'hang' | undefined;
   let datasets: ListingAnswer | ApiError | undefined;
@@ -78,9 +73,9 @@ export function scriptedService() {
   let datasetsAfter: Promise<void> | undefined;
   const whole = (listing: Listing, recordBytes = 0) => {
     served += 1;
-    const basis: NumberedBasis = { number: served };
+    const table = { digest: String(served) };
     const { size } = listing.records;
-    return { unchanged: false as const, listing, size, recordBytes, basis };
+    return { unchanged: false as const, listing, size, recordBytes, etag: 'etag', table };
   };
   /** Bytes of records of the polls that currently wait for the store. */
   const storing: number[] = [];

@@ -1,9 +1,8 @@
+import { ListingReader } from '../../src/client/listing/listing.ts';
 import { createRecordMemory } from '../../src/client/listing/record-memory.ts';
-import { createStepQueue } from '../../src/monitor/step-queue.ts';
+import { createItemScanner } from '../../src/client/listing/scanner.ts';
 import type { Listing } from '../../src/domain/record.ts';
 import type { Kind } from '../../src/domain/status.ts';
-import { createItemScanner } from '../../src/client/listing/item-scanner.ts';
-import { createListingStream } from '../../src/client/listing/listing-stream.ts';
 
 const startScan = createItemScanner(1_000_000);
 
@@ -14,20 +13,18 @@ export async function readListing(
   scrub: (text: string) => string,
   pieceBytes = body.length,
 ): Promise<Listing> {
-  const stream = createListingStream({
+  const reader = new ListingReader({
     kind,
     previous: undefined,
     allowDifference: false,
     scrub,
     startScan,
-    steps: createStepQueue(Infinity),
-    rank: 0,
     records: createRecordMemory().readListing(),
   });
   for (let at = 0; at < body.length; at += pieceBytes) {
-    await stream.push(body.subarray(at, at + pieceBytes));
+    await reader.push(body.subarray(at, at + pieceBytes));
   }
-  const answer = await stream.finish(undefined, new AbortController().signal);
-  if (answer?.unchanged !== false) throw new Error('a first listing is whole');
+  const answer = await reader.finish(undefined, new AbortController().signal);
+  if (answer.unchanged) throw new Error('a first listing is whole');
   return answer.listing;
 }

@@ -1,70 +1,273 @@
-import type { AnomalyReason, Listing, ObservedRecord } from '../../domain/record.ts';
-import { statusOf, type Kind, type Status } from '../../domain/status.ts';
-import { createAnomalyCounter } from './anomaly-counter.ts';
-import { isObject } from './json.ts';
+import { inTurns, ownTurn } from '../../domain/turns.ts';
+import {
+  ANOMALY_REASONS,
+  type AnomalyReason,
+  type AnomalySummary,
+  type Listing,
+  type ObservedRecord,
+} from '../../domain/record.ts';
 import type { Scrub } from '../../domain/scrub.ts';
+import { statusOf, type Kind } from '../../domain/status.ts';
+import { ApiError } from '../../monitor/errors.ts';
+import type { ListingAnswer, ListingTable } from '../../monitor/ports/service.ts';
+import { decodeItems, isObject, notJson, parseItems } from '../json.ts';
 import { cleanText, cutCodePoints } from '../text.ts';
 import { describeItem } from '../unusable.ts';
+import type { ListingRecords } from './record-memory.ts';
+import {
+  createItemCollector,
+  type BodyScan,
+  type ItemCollector,
+  type OnPart,
+  type Stretch,
+} from './scanner.ts';
+import { KnownItems, type ItemTable } from './table.ts';
 
 /** Lengths in code points (docs/specification.md#reading-items). */
 const MAX_ID_LENGTH = 512;
 const MAX_TEXT_LENGTH = 1024;
 const MAX_STATUS_LENGTH = 256;
+/** Positions of anomalous items that are kept for each reason. */
+const MAX_INDEXES = 10;
+/** About the memory that a record takes besides its texts, bytes. */
+const RECORD_BYTES = 200;
+/** Bytes of a body that are scanned before other work has a turn of the event loop: about a millisecond. */
+const SCANNED_PER_TURN = 512 * 1024;
+const ITEMS_PER_TURN = 4096;
 
-/** Turns the items of a listing into records, and counts anomalous items (docs/specification.md#reading-items). */
-export interface ListingReader {
-  /** Adds an item; `index` is its position in the whole listing. Returns its id; undefined if that is not usable. */
-  add(item: unknown, index: number): string | undefined;
-  /** Says why the first item that is not usable is not; undefined if all are. */
-  firstFault(): string | undefined;
-  /** Returns the ids of items added so far that were an anomaly, or whose id occurred twice. */
-  unusualIds(): ReadonlySet<string>;
-  /** Returns the listing of all items added so far. */
-  listing(): Listing;
+export interface ReaderOptions {
+  readonly kind: Kind;
+  readonly previous: ListingTable | undefined;
+  /** Whether the answer may be the difference from the previous listing. */
+  readonly allowDifference: boolean;
+  /** The same function for each listing that is read with the same key. */
+  readonly scrub: Scrub;
+  readonly startScan: (onPart: OnPart) => BodyScan;
+  readonly records: ListingRecords;
 }
 
-export function createListingReader(kind: Kind, scrub: Scrub): ListingReader {
-  const records = new Map<string, ObservedRecord>();
-  const idsWithoutStatus = new Set<string>();
-  const unusualIds = new Set<string>();
-  const anomalies = createAnomalyCounter();
-  let complete = true;
-  let firstFault: string | undefined;
+/** A new item: its record, or its id if it has no usable status; undefined without a usable id. */
+type ReadItem = ObservedRecord | string | undefined;
 
-  function add(item: unknown, index: number): string | undefined {
-    const fields = fieldsOf(item);
-    const id = usableId(fields['id'], scrub);
-    const status = readStatus(fields['status'], kind, scrub);
-    const addAnomaly = (reason: AnomalyReason) => {
-      anomalies.add(reason, index, identify(id, fields['status'], scrub));
-      if (id !== undefined) unusualIds.add(id);
-    };
-    if (id === undefined || status === undefined) {
-      addAnomaly('invalid');
-      firstFault ??= describeItem(item, { index, isIdUsable: id !== undefined }, scrub);
-      if (id === undefined) complete = false;
-      else idsWithoutStatus.add(id);
-      return id;
-    }
-    if (records.has(id) || idsWithoutStatus.has(id)) addAnomaly('duplicate_id');
-    if (status.status === 'UNKNOWN') addAnomaly('unknown_status');
-    const name = readText(fields['name'], scrub);
-    const timestamp = readText(fields['timestamp'], scrub);
-    records.set(id, { ...status, id, name, timestamp });
-    return id;
+/** New items that wait to be parsed. */
+interface Waiting {
+  readonly text: string;
+  readonly indexes: readonly number[];
+}
+
+/**
+ * Reads a listing as its body arrives (docs/specification.md#reading-listings). Items that the previous listing had are
+ * recognised by their bytes, others are parsed, and nothing else of the body is kept. Nothing of it counts before its end.
+ */
+export class ListingReader {
+  readonly #options: ReaderOptions;
+  readonly #scan: BodyScan;
+  readonly #collector: ItemCollector;
+  /** The table of the previous listing, if the items can be compared with it. */
+  readonly #last: ItemTable | undefined;
+  readonly #items: KnownItems;
+  /** The new items in their order. */
+  readonly #read: ReadItem[] = [];
+  readonly #anomalies = new Anomalies();
+  /** Ids of items that are not remembered, as their anomalies count in each listing. */
+  readonly #unusualIds = new Set<string>();
+  #firstFault: string | undefined;
+  #hasEmptyItem = false;
+  /** Thrown at the end: a body that is also cut or too large fails for that. */
+  #fault: unknown;
+  readonly #waiting: Waiting[] = [];
+  #leftInTurn = SCANNED_PER_TURN;
+  #pause: Promise<void> | undefined;
+
+  constructor(options: ReaderOptions) {
+    const { previous, allowDifference, scrub, startScan } = options;
+    this.#options = options;
+    // With another key, the texts of known items could be scrubbed differently.
+    const isComparable = allowDifference && isItemTable(previous) && previous.scrub === scrub;
+    this.#last = isComparable ? previous : undefined;
+    this.#items = new KnownItems(this.#last);
+    this.#collector = createItemCollector({
+      isKnown: (low, high) => this.#items.add(low, high),
+      onStretch: (stretch) => this.#collect(stretch),
+    });
+    this.#scan = startScan(this.#collector.onPart);
   }
 
-  return {
-    add,
-    firstFault: () => firstFault,
-    unusualIds: () => unusualIds,
-    listing: () => ({ records, idsWithoutStatus, complete, anomalies: anomalies.summaries() }),
-  };
+  /**
+   * Reads the next piece. Returns a promise, which never rejects, if no further piece should come before it resolves.
+   * @throws {ApiError} `too_large`
+   */
+  push(piece: Buffer): Promise<void> | undefined {
+    this.#scan.push(piece);
+    this.#leftInTurn -= piece.length;
+    if (this.#waiting.length > 0 || this.#leftInTurn <= 0) this.#pause ??= this.#parse();
+    return this.#pause;
+  }
+
+  /**
+   * Returns the answer after the last piece. Rejects with the signal's reason when it aborts.
+   * @throws {ApiError} `invalid_response`, with the anomalies if there are items and none of them is usable
+   */
+  async finish(etag: string | undefined, signal: AbortSignal): Promise<ListingAnswer> {
+    const { previous, scrub, records: memory } = this.#options;
+    const digest = this.#scan.finish();
+    if (digest === previous?.digest) return { unchanged: true, full: true, etag };
+    this.#collector.flush();
+    await this.#pause;
+    if (this.#waiting.length > 0) await this.#parse();
+    signal.throwIfAborted();
+    if (this.#fault !== undefined) throw this.#fault;
+    // An empty array has no item; anywhere else, an empty item is invalid.
+    if (this.#hasEmptyItem && this.#items.count > 1) {
+      throw notJson('there is nothing where an item should be');
+    }
+    const { vanished, twice } = await this.#compareIds();
+    const listing = await this.#gather(twice);
+    const { records, anomalies } = listing;
+    const both = [...twice].filter((id) => records.has(id)).length;
+    const size = this.#items.found + records.size - both;
+    if (size === 0 && anomalies.length > 0) {
+      const message = `no item of the listing is usable: ${this.#firstFault}`;
+      throw new ApiError('invalid_response', message, { anomalies });
+    }
+    const [ids, unusualIds] = [this.#read.map(idOf), this.#unusualIds];
+    const table = await this.#items.table({ digest, scrub, ids, unusualIds, twice });
+    await memory.untilStored();
+    signal.throwIfAborted();
+    const difference = this.#last && { vanished };
+    const recordBytes = memory.bytes();
+    return { unchanged: false, listing, size, recordBytes, ...difference, etag, table };
+  }
+
+  #collect({ text, indexes }: Stretch): void {
+    try {
+      this.#waiting.push({ text: decodeItems(text), indexes });
+    } catch (error) {
+      this.#fault ??= error;
+    }
+  }
+
+  /** Parses what was collected, a stretch in each turn of the event loop. */
+  async #parse(): Promise<void> {
+    do {
+      await ownTurn();
+      const next = this.#waiting.shift();
+      if (next === undefined || this.#fault !== undefined) continue;
+      try {
+        this.#parseItems(next);
+      } catch (error) {
+        this.#fault = error;
+      }
+      await this.#options.records.take(next.text.length + RECORD_BYTES * next.indexes.length);
+    } while (this.#waiting.length > 0);
+    this.#leftInTurn = SCANNED_PER_TURN;
+    this.#pause = undefined;
+  }
+
+  #parseItems({ text, indexes }: Waiting): void {
+    const found = parseItems(text, this.#options.scrub);
+    if (found.length === 0) this.#hasEmptyItem = true;
+    else if (found.length !== indexes.length) throw notJson('its brackets do not match');
+    for (const [offset, item] of found.entries()) {
+      this.#read.push(this.#readItem(item, indexes[offset] ?? 0));
+    }
+  }
+
+  #readItem(item: unknown, index: number): ReadItem {
+    const { kind, scrub } = this.#options;
+    // None of the names read here is inherited from a prototype.
+    const fields: Readonly<Record<string, unknown>> = isObject(item) ? item : {};
+    const id = usableId(fields['id'], scrub);
+    const status = readStatus(fields['status'], kind, scrub);
+    if (id === undefined || status === undefined) {
+      this.#anomalies.add('invalid', index);
+      this.#firstFault ??= describeItem(item, { index, isIdUsable: id !== undefined }, scrub);
+      if (id !== undefined) this.#unusualIds.add(id);
+      return id;
+    }
+    if (status.status === 'UNKNOWN') {
+      this.#anomalies.add('unknown_status', index);
+      this.#unusualIds.add(id);
+    }
+    const name = readText(fields['name'], scrub);
+    const timestamp = readText(fields['timestamp'], scrub);
+    return { ...status, id, name, timestamp };
+  }
+
+  /** Returns the ids that the last listing had and this one lacks, and those that both a known and a new item have. */
+  async #compareIds() {
+    if (this.#last === undefined) return { vanished: [], twice: new Set<string>() };
+    const vanished = await this.#items.unseenIds();
+    const added = new Set<string>();
+    await inTurns(this.#read, (item) => {
+      const id = idOf(item);
+      if (id !== undefined && !vanished.delete(id)) added.add(id);
+    });
+    return { vanished: [...vanished], twice: await this.#items.among(added) };
+  }
+
+  /**
+   * Returns the listing of the new items. Of several items with one id the last one counts; if that is a known one, its
+   * record is as it was.
+   */
+  async #gather(twice: ReadonlySet<string>): Promise<Listing> {
+    const items = this.#items;
+    const records = new Map<string, ObservedRecord>();
+    const idsWithoutStatus = new Set<string>();
+    /** Ids of known items that have come, of those in `twice`. */
+    const passed = new Set<string>();
+    const count = this.#hasEmptyItem ? 0 : items.count;
+    let [complete, next] = [true, 0];
+    for (let index = 0; index < count; index += 1) {
+      if ((index + 1) % ITEMS_PER_TURN === 0) await ownTurn();
+      const isKnown = items.isKnown(index);
+      if (isKnown && (twice.size === 0 || !twice.has(items.idOf(index)))) continue;
+      const item = isKnown ? items.idOf(index) : this.#read[next];
+      if (!isKnown) next += 1;
+      const id = idOf(item);
+      if (id === undefined) {
+        complete = false;
+      } else if (typeof item === 'string' && !isKnown) {
+        idsWithoutStatus.add(id);
+      } else {
+        if (records.delete(id) || idsWithoutStatus.has(id) || passed.has(id)) {
+          this.#anomalies.add('duplicate_id', index);
+          this.#unusualIds.add(id);
+        }
+        if (isKnown) passed.add(id);
+        else if (typeof item === 'object') records.set(id, item);
+      }
+    }
+    return { records, idsWithoutStatus, complete, anomalies: this.#anomalies.summaries() };
+  }
 }
 
-/** Returns the fields of a parsed item. None of the names read here is inherited from a prototype. */
-function fieldsOf(item: unknown): Readonly<Record<string, unknown>> {
-  return isObject(item) ? item : {};
+/** Counts the anomalies of one listing in constant memory. */
+class Anomalies {
+  readonly #groups = new Map<AnomalyReason, { count: number; readonly indexes: number[] }>();
+
+  add(reason: AnomalyReason, index: number): void {
+    const group = this.#groups.get(reason) ?? { count: 0, indexes: [] };
+    this.#groups.set(reason, group);
+    group.count += 1;
+    if (group.indexes.length < MAX_INDEXES) group.indexes.push(index);
+  }
+
+  /** Returns one summary for each reason that occurred. */
+  summaries(): readonly AnomalySummary[] {
+    return ANOMALY_REASONS.flatMap((reason) => {
+      const group = this.#groups.get(reason);
+      return group === undefined ? [] : [{ reason, ...group }];
+    });
+  }
+}
+
+function isItemTable(table: ListingTable | undefined): table is ItemTable {
+  return table !== undefined && 'slots' in table;
+}
+
+function idOf(item: ReadItem): string | undefined {
+  return typeof item === 'object' ? item.id : item;
 }
 
 /** Returns an id that can be tracked and requested; undefined for any other, and for one that contains a key. */
@@ -78,12 +281,14 @@ function usableId(id: unknown, scrub: Scrub): string | undefined {
     : undefined;
 }
 
-type ReadStatus = Pick<ObservedRecord, 'status' | 'statusRaw'>;
-
 /** Returns the status of an item; undefined if the field is invalid. */
-function readStatus(raw: unknown, kind: Kind, scrub: Scrub): ReadStatus | undefined {
+function readStatus(
+  raw: unknown,
+  kind: Kind,
+  scrub: Scrub,
+): Pick<ObservedRecord, 'status' | 'statusRaw'> | undefined {
   if (typeof raw === 'string') {
-    const status: Status = statusOf(raw);
+    const status = statusOf(raw);
     const statusRaw = status === 'UNKNOWN' ? cleanText(raw, MAX_STATUS_LENGTH, scrub) : undefined;
     return { status, statusRaw };
   }
@@ -93,11 +298,4 @@ function readStatus(raw: unknown, kind: Kind, scrub: Scrub): ReadStatus | undefi
 
 function readText(value: unknown, scrub: Scrub): string | undefined {
   return typeof value === 'string' ? cleanText(value, MAX_TEXT_LENGTH, scrub) : undefined;
-}
-
-/** Returns the identity of an anomaly: its id and status, without its position. */
-function identify(id: string | undefined, status: unknown, scrub: Scrub): string {
-  const shown =
-    typeof status === 'string' ? `=${cleanText(status, MAX_STATUS_LENGTH, scrub)}` : typeof status;
-  return `${id ?? ''}\0${shown}`;
 }

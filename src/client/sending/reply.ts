@@ -1,7 +1,7 @@
 import { ApiError, type ApiErrorDetails, type ApiFailureReason } from '../../monitor/errors.ts';
 import type { Exchange, ResponseHead } from './exchange.ts';
 import { isUtf8 } from 'node:buffer';
-import { isObject, parseJson } from '../listing/json.ts';
+import { isObject, parseJson } from '../json.ts';
 import { parseRetryAfter } from './retry-after.ts';
 import type { Scrub } from '../../domain/scrub.ts';
 import { cleanText } from '../text.ts';

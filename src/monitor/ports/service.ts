@@ -21,11 +21,10 @@ export interface ServiceSettings {
   readonly proxyUrl: string | undefined;
 }
 
-declare const basis: unique symbol;
-
-/** Token by which a service recognises a listing when it comes again. Only the service that made it reads it. */
-export interface ListingBasis {
-  readonly [basis]?: never;
+/** By which a service recognises a listing when it comes again. Only the service that made it reads the rest of it. */
+export interface ListingTable {
+  /** Equal for the same bytes, with the same service. */
+  readonly digest: string;
 }
 
 export type ListingAnswer =
@@ -42,21 +41,19 @@ export type ListingAnswer =
        * Absent if `listing` is the whole one.
        */
       readonly vanished?: readonly string[];
-      readonly basis: ListingBasis;
+      readonly etag: string | undefined;
+      readonly table: ListingTable;
     }
   /** The same bytes as the previous listing, possibly with a different ETag. */
-  | { readonly unchanged: true; readonly full: true; readonly basis: ListingBasis }
+  | { readonly unchanged: true; readonly full: true; readonly etag: string | undefined }
   /** A 304 to the ETag of the previous listing. */
-  | { readonly unchanged: true; readonly full: false; readonly basis?: never };
+  | { readonly unchanged: true; readonly full: false };
 
 export interface ListOptions {
-  /** Basis of the last committed listing; undefined if there is none. */
-  readonly previous: ListingBasis | undefined;
-  /**
-   * How the previous listing may be recognised: `etag` lets the service answer 304
-   * (docs/specification.md#unchanged-listings).
-   */
-  readonly revalidate: 'etag' | 'bytes';
+  /** Table of the last committed listing; undefined if there is none. */
+  readonly previous: ListingTable | undefined;
+  /** ETag to which the service may answer 304 (docs/specification.md#unchanged-listings). */
+  readonly etag: string | undefined;
   /** Whether a changed listing may be answered by its difference from the previous one. */
   readonly allowDifference: boolean;
   /** Whether the project's last poll failed: its requests then queue behind those of healthy projects. */

@@ -79,7 +79,7 @@ describe('a large listing', () => {
       for (const [index] of bodies.entries()) {
         const answer = await service.list('p', 'prompt', listOptions({ previous }));
         if (answer.unchanged) throw new Error('it has changed');
-        previous = answer.basis;
+        previous = answer.table;
         expect([...answer.listing.records.keys()].at(-1)).toBe(`p${9_999 + index}`);
         expect(answer.vanished).toEqual(index === 0 ? undefined : [`p${index - 1}`]);
       }

@@ -130,7 +130,7 @@ export const RUNNING = {
 export function listOptions(options: Partial<ListOptions> = {}): ListOptions {
   return {
     previous: undefined,
-    revalidate: 'bytes',
+    etag: undefined,
     allowDifference: true,
     isFailing: false,
     onRequest: () => {},

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createItemScanner } from '../../../src/client/listing/item-scanner.ts';
+import { createItemScanner } from '../../../src/client/listing/scanner.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 
 const startScan = createItemScanner(1_000_000);

@@ -4,7 +4,7 @@ import { createSecureServer, createServer } from 'node:http2';
 import type { AddressInfo, Server } from 'node:net';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { answering, connect, failureOf, KEY, listOptions, raw, RUNNING, serve } from './harness.ts';
-import { parseJson } from '../../../src/client/listing/json.ts';
+import { parseJson } from '../../../src/client/json.ts';
 import { createScrub } from '../../../src/client/scrub.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';

@@ -1,6 +1,6 @@
 import { isAscii, isUtf8 } from 'node:buffer';
-import type { Scrub } from '../../domain/scrub.ts';
-import { ApiError } from '../../monitor/errors.ts';
+import type { Scrub } from '../domain/scrub.ts';
+import { ApiError } from '../monitor/errors.ts';
 
 /** Levels of arrays and objects, the outermost being 1 (docs/specification.md#fetching). */
 const MAX_DEPTH = 64;
@@ -25,24 +25,28 @@ export function parseJson(body: Buffer, scrub: Scrub): unknown {
     throw new ApiError('invalid_response', `the body is nested deeper than ${MAX_DEPTH}`);
   }
   const hasMark = body.subarray(0, 3).equals(BYTE_ORDER_MARK);
-  return parse(body.subarray(hasMark ? 3 : 0), scrub);
+  return parse(decode(body.subarray(hasMark ? 3 : 0)), scrub);
 }
 
 /**
- * Parses consecutive items of a JSON array. The stretch includes the bracket or comma before the first item and the one
- * after the last; both bytes are overwritten.
- * @throws {ApiError} as `parseJson`
+ * Decodes consecutive items of a JSON array, as an array of their own. The stretch includes the bracket or comma before the
+ * first item and the one after the last; both bytes are overwritten.
+ * @throws {ApiError} `invalid_response`, if it is not UTF-8
  */
-export function parseItems(stretch: Buffer, scrub: Scrub): readonly unknown[] {
+export function decodeItems(stretch: Buffer): string {
   stretch[0] = OPENING_BRACKET;
   stretch[stretch.length - 1] = CLOSING_BRACKET;
-  const items = parse(stretch, scrub);
+  return decode(stretch);
+}
+
+/** Parses the text of an array. @throws {ApiError} as `parseJson` */
+export function parseItems(text: string, scrub: Scrub): readonly unknown[] {
+  const items = parse(text, scrub);
   if (!Array.isArray(items)) throw notJson('its brackets do not match');
   return items;
 }
 
-function parse(bytes: Buffer, scrub: Scrub): unknown {
-  const text = decode(bytes);
+function parse(text: string, scrub: Scrub): unknown {
   try {
     return JSON.parse(text);
   } catch {
