@@ -245,14 +245,14 @@ CREATE TABLE evalwatch.made_up (project_key bigint PRIMARY KEY, text text NOT NU
 INSERT INTO evalwatch.made_up SELECT project_key, id FROM evalwatch.project;
 CREATE INDEX transition_record ON evalwatch.transition (record_id);
 `;
-const LAST = "  { file: '0005-configuration.sql', compatibleFrom: 1 },\n";
+const LAST = "  { file: '0006-cause-ids.sql', compatibleFrom: 1, after: computeCauses },\n";
 
 /** Copies the sources and adds a made-up migration; `await using` removes the copy. */
 async function copyOfNextVersion() {
   const copy = await copyWithBug({
     file: 'store/postgres/sql/migrate.ts',
-    replace: [[LAST, `${LAST}  { file: '0006-made-up.sql', compatibleFrom: 1 },\n`]],
+    replace: [[LAST, `${LAST}  { file: '0007-made-up.sql', compatibleFrom: 1 },\n`]],
   });
-  await writeFile(join(copy.source, 'store/postgres/migrations/0006-made-up.sql'), MADE_UP);
-  return { ...copy, schemaVersion: 6 };
+  await writeFile(join(copy.source, 'store/postgres/migrations/0007-made-up.sql'), MADE_UP);
+  return { ...copy, schemaVersion: 7 };
 }

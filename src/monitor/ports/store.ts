@@ -121,7 +121,7 @@ export interface RowQuery {
   /** Epoch ms. */
   readonly since?: number | undefined;
   readonly limit?: number | undefined;
-  /** For failures: only those with this cause. */
+  /** For failures: only those with this cause, by its id or by that of version 0.2.0. */
   readonly cause?: string | undefined;
   /** For transitions and failures: only those after this transition in their order. */
   readonly afterTransition?: number | undefined;

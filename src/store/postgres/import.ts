@@ -17,7 +17,7 @@ const TABLES = {
     kind text, from_status text, to_status text, record_id text, record_name text`,
   failure: `transition_id bigint, project_key bigint, tries integer, useless_tries integer,
     first_try_at bigint, last_try_at bigint, next_try_at bigint, settled_at bigint, error_id text,
-    error_msg text, error_msg_truncated boolean, reason text, cause text`,
+    error_msg text, error_msg_truncated boolean, reason text, cause text, cause_id text`,
   settlement: 'settlement_id bigint, transition_id bigint',
   error_total: `project_key bigint, label text, place smallint, count bigint, first_seen_at bigint,
     last_seen_at bigint`,

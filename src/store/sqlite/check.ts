@@ -160,7 +160,7 @@ const RULES: readonly Rule[] = [
   },
   {
     rule: 'each settled failure, and no other one, has a cause',
-    sql: `SELECT 'failure ' || transition_id FROM failure WHERE (settled_at IS NULL) <> (cause IS NULL)`,
+    sql: `SELECT 'failure ' || transition_id FROM failure WHERE (settled_at IS NULL) <> (cause_id IS NULL)`,
   },
   {
     rule: 'each move of a prompt to FAILED has a failure',

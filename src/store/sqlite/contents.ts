@@ -109,7 +109,7 @@ const SELECTS: Readonly<Record<ContentTable, string>> = {
     WHERE l.project_key IS NOT NULL ORDER BY t.transition_id`,
   failure: `SELECT f.transition_id, l.project_key, f.tries, f.useless_tries, f.first_try_at,
       f.last_try_at, f.next_try_at, f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated,
-      f.reason, f.cause
+      f.reason, f.cause, f.cause_id
     FROM failure f JOIN listing l ON l.listing_key = f.listing_key
     WHERE l.project_key IS NOT NULL ORDER BY f.transition_id`,
   settlement: `SELECT s.settlement_id, s.transition_id

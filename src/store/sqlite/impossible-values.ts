@@ -81,7 +81,7 @@ export const IMPOSSIBLE_VALUES: string = [
   impossible('failure', "'failure ' || transition_id", {
     ...columns(isNoCount, 'tries', 'useless_tries'),
     ...columns(isNoTime, 'first_try_at', 'last_try_at', 'next_try_at', 'settled_at'),
-    ...columns(isTooLong, 'error_id', 'error_msg', 'cause'),
+    ...columns(isTooLong, 'error_id', 'error_msg', 'cause', 'cause_id'),
     ...columns(isNoFlag, 'error_msg_truncated'),
     reason: isNoneOf('reason', NO_ERROR_INFO_REASONS),
   }),

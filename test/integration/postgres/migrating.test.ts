@@ -5,6 +5,7 @@ import { causeOf } from '../../../src/domain/cause.ts';
 import { bucketOf } from '../../../src/domain/limits.ts';
 import { openDatabase } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/sql/migrate.ts';
+import { createRowQueries } from '../../../src/store/postgres/sql/row-queries.ts';
 import { readUrl } from '../../../src/store/postgres/url.ts';
 import { describePostgres } from '../../support/postgres-store.ts';
 
@@ -22,8 +23,8 @@ const TO_VERSION_1 = `
   DROP TABLE evalwatch.prompt_duration;
   DROP TABLE evalwatch.error_total;
   DROP TABLE evalwatch.configuration;
-  DROP INDEX evalwatch.failure_cause;
-  ALTER TABLE evalwatch.failure DROP COLUMN cause;
+  DROP INDEX evalwatch.failure_cause, evalwatch.failure_cause_id;
+  ALTER TABLE evalwatch.failure DROP COLUMN cause, DROP COLUMN cause_id;
   ALTER TABLE evalwatch.project DROP COLUMN steady_since;
   UPDATE evalwatch.schema_version SET version = 1`;
 const INDEX = `SELECT indexdef FROM pg_indexes WHERE indexname = 'transition_failed'`;
@@ -67,7 +68,7 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
 
     await Promise.all([one.migrate(), other.migrate()]);
 
-    expect(await db.query(VERSION)).toEqual([{ version: 5 }]);
+    expect(await db.query(VERSION)).toEqual([{ version: 6 }]);
     expect(await db.query(INDEX)).toHaveLength(1);
     expect(await db.query('SELECT DISTINCT * FROM seen')).toEqual([
       { statement_timeout: '1d', check_interval: '10s' },
@@ -89,11 +90,11 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
     );
     await using worker = await open(db.url);
     await worker.migrate();
-    const causes = 'SELECT transition_id, cause FROM evalwatch.failure ORDER BY transition_id';
-    const found = (await db.query(causes)) as { cause: string | null }[];
+    const causes = 'SELECT cause_id FROM evalwatch.failure ORDER BY transition_id';
+    const found = (await db.query(causes)) as { cause_id: string | null }[];
     const cause = (id: number) =>
       causeOf({ error_id: `E${id % 25}`, error_msg: `took ${id} s` }).id;
-    expect(found.map((row) => row.cause)).toEqual([
+    expect(found.map((row) => row.cause_id)).toEqual([
       ...Array.from({ length: 28 }, (_, index) => cause(index + 1)),
       causeOf(undefined).id,
       null,
@@ -106,6 +107,31 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
       { label: 'none', count: 1, first: 2000, last: 2000 },
       { label: 'other', count: 5, first: 1021, last: 1025 },
     ]);
+  });
+
+  it('computes causes again, and finds failures by the id of version 0.2.0, too', async () => {
+    await using db = await makeOld();
+    await using worker = await open(db.url);
+    await worker.migrate();
+    await db.query(
+      `DROP INDEX evalwatch.failure_cause_id;
+       ALTER TABLE evalwatch.failure DROP COLUMN cause_id;
+       UPDATE evalwatch.schema_version SET version = 5;
+       INSERT INTO evalwatch.project (project_key, id, configured_at) VALUES (1, 'p', 0);
+       INSERT INTO evalwatch.transition
+         (transition_id, project_key, epoch, version, kind, record_id, at, from_status, to_status)
+       VALUES (1, 1, 0, 0, 'prompt', 'x', 100, 'RUNNING', 'FAILED');
+       INSERT INTO evalwatch.failure (transition_id, project_key, settled_at, error_msg, cause)
+       VALUES (1, 1, 1000, 'took 5 s', '1842023dd3c6ad55');
+       INSERT INTO evalwatch.settlement (transition_id) VALUES (1);`,
+    );
+    await worker.migrate();
+    const { failures } = createRowQueries(worker);
+    const now = causeOf({ error_id: null, error_msg: 'took 9 s' }).id;
+    for (const cause of [now, '1842023dd3c6ad55']) {
+      expect(await failures({ cause })).toMatchObject([{ transitionId: 1, cause: now }]);
+    }
+    expect(await failures({ cause: 'ffffffffffffffff' })).toEqual([]);
   });
 
   it('counts durations of prompts in PENDING and RUNNING from the stored transitions', async () => {
@@ -169,7 +195,7 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
 
     await worker.migrate();
 
-    expect(await db.query(VERSION)).toEqual([{ version: 5 }]);
+    expect(await db.query(VERSION)).toEqual([{ version: 6 }]);
     expect(await db.query(INDEX_ITSELF)).toEqual(before);
   });
 
@@ -190,6 +216,6 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
     await blocking.end();
     await using next = await open(db.url);
     await next.migrate();
-    expect(await db.query(VERSION)).toEqual([{ version: 5 }]);
+    expect(await db.query(VERSION)).toEqual([{ version: 6 }]);
   });
 });

@@ -19,7 +19,7 @@ describePostgres('a PostgreSQL store', (open) => {
     await using db = await open();
     const workers = await Promise.all(Array.from({ length: 4 }, () => db.worker()));
     const [row] = await db.query('SELECT * FROM evalwatch.schema_version');
-    expect(row).toMatchObject({ version: 5, compatible_from: 1 });
+    expect(row).toMatchObject({ version: 6, compatible_from: 1 });
     expect(workers[0]?.store.serverVersion).toMatch(/^\d+\.\d+$/);
   });
 
@@ -37,7 +37,7 @@ describePostgres('a PostgreSQL store', (open) => {
 
       await Promise.all(starting);
       const [row] = await db.query('SELECT * FROM evalwatch.schema_version');
-      expect(row).toMatchObject({ version: 5 });
+      expect(row).toMatchObject({ version: 6 });
     },
   );
 
@@ -56,8 +56,8 @@ describePostgres('a PostgreSQL store', (open) => {
     ['of a newer version that this one can work with', 'version = 9, compatible_from = 1', 'done'],
     [
       'of a newer version that it cannot work with',
-      'version = 9, compatible_from = 6',
-      'the database of store.postgres_url_file or _env has schema version 9, this evalwatch supports 5: run the newer evalwatch that wrote it',
+      'version = 9, compatible_from = 7',
+      'the database of store.postgres_url_file or _env has schema version 9, this evalwatch supports 6: run the newer evalwatch that wrote it',
     ],
   ])('opens only if its schema is compatible: %s', async (_name, change, outcome) => {
     await using db = await open();

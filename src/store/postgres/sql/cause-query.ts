@@ -22,11 +22,11 @@ newest AS MATERIALIZED (
   ORDER BY t.at DESC LIMIT $4
 ),
 counted AS MATERIALIZED (
-  SELECT f.cause, count(*) AS count, count(DISTINCT t.project_key)::integer AS projects,
+  SELECT f.cause_id AS cause, count(*) AS count, count(DISTINCT t.project_key)::integer AS projects,
     min(t.at) AS first_at, max(t.at) AS last_at, max(t.transition_id) AS transition_id
   FROM newest t
-  JOIN evalwatch.failure f ON f.transition_id = t.transition_id AND f.cause IS NOT NULL
-  GROUP BY f.cause
+  JOIN evalwatch.failure f ON f.transition_id = t.transition_id AND f.cause_id IS NOT NULL
+  GROUP BY f.cause_id
 ),
 ranked AS (
   SELECT *, (count(*) OVER ())::integer AS total_causes, (sum(count) OVER ())::bigint AS total_count
@@ -37,7 +37,7 @@ SELECT ranked.*, f.error_id, f.error_msg, f.reason,
     SELECT FROM shown
     JOIN evalwatch.transition t ON t.transition_id = (
       SELECT min(old.transition_id) FROM evalwatch.failure old
-      WHERE old.cause = ranked.cause AND old.project_key = shown.project_key AND old.settled_at IS NOT NULL
+      WHERE old.cause_id = ranked.cause AND old.project_key = shown.project_key AND old.settled_at IS NOT NULL
     )
     WHERE t.at < $2
   ) AS is_new

@@ -1,5 +1,6 @@
 import { causeOf } from '../../../domain/cause.ts';
 import {
+  type ErrorInfo,
   errorLabel,
   isErrorId,
   MAX_ERROR_LABELS,
@@ -26,9 +27,8 @@ interface Total {
   last_seen_at: number;
 }
 
-/** Computes the causes of the failures that an earlier version has settled, and counts them by error_id. */
-export async function countSettledFailures(run: RunInTransaction): Promise<void> {
-  const projects = new Map<number, Map<string, Total>>();
+/** Reads the settled failures in batches, in the order in which they were settled. */
+async function* settledFailures(run: RunInTransaction): AsyncGenerator<readonly SettledRow[]> {
   for (let last = 0; ;) {
     const rows = await run<SettledRow>(
       `SELECT s.settlement_id, f.transition_id, f.project_key, f.settled_at, f.error_id, f.error_msg, f.reason
@@ -36,22 +36,39 @@ export async function countSettledFailures(run: RunInTransaction): Promise<void>
        WHERE s.settlement_id > $1 ORDER BY s.settlement_id LIMIT ${BATCH}`,
       [last],
     );
-    if (rows.length === 0) break;
-    const causes = rows.map(({ transition_id, error_id, error_msg, reason }) => {
-      const errorInfo = reason === null ? { error_id, error_msg } : undefined;
-      return { transition_id, cause: causeOf(errorInfo).id };
+    if (rows.length === 0) return;
+    yield rows;
+    last = rows.at(-1)?.settlement_id ?? last;
+  }
+}
+
+function errorInfoOf({ error_id, error_msg, reason }: SettledRow): ErrorInfo | undefined {
+  return reason === null ? { error_id, error_msg } : undefined;
+}
+
+/** Computes the causes of the failures that an earlier version has settled. */
+export async function computeCauses(run: RunInTransaction): Promise<void> {
+  for await (const rows of settledFailures(run)) {
+    const causes = rows.map((row) => {
+      return { transition_id: row.transition_id, cause_id: causeOf(errorInfoOf(row)).id };
     });
     await run(
-      `UPDATE evalwatch.failure f SET cause = c.cause
-       FROM json_to_recordset($1) AS c(transition_id bigint, cause text)
+      `UPDATE evalwatch.failure f SET cause_id = c.cause_id
+       FROM json_to_recordset($1) AS c(transition_id bigint, cause_id text)
        WHERE f.transition_id = c.transition_id`,
       [JSON.stringify(causes)],
     );
+  }
+}
+
+/** Counts the failures that an earlier version has settled by their error_id. */
+export async function countSettledFailures(run: RunInTransaction): Promise<void> {
+  const projects = new Map<number, Map<string, Total>>();
+  for await (const rows of settledFailures(run)) {
     for (const row of rows) {
       const totals = projects.get(row.project_key) ?? new Map<string, Total>();
       projects.set(row.project_key, totals);
       count(totals, row);
-      last = row.settlement_id;
     }
   }
   for (const [project_key, totals] of projects) {
@@ -70,8 +87,8 @@ export async function countSettledFailures(run: RunInTransaction): Promise<void>
 }
 
 function count(totals: Map<string, Total>, row: SettledRow): void {
-  const { error_id, error_msg, reason, settled_at: at } = row;
-  const own = errorLabel(reason === null ? { error_id, error_msg } : undefined);
+  const at = row.settled_at;
+  const own = errorLabel(errorInfoOf(row));
   const ids = totals.keys().filter(isErrorId).toArray().length;
   const label = totals.has(own) || !isErrorId(own) || ids < MAX_ERROR_LABELS ? own : 'other';
   const total = totals.get(label) ?? { count: 0, first_seen_at: at, last_seen_at: at };

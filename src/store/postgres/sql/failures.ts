@@ -76,7 +76,7 @@ export const SETTLE: Statement = {
   text: `
 WITH settled AS (
   UPDATE evalwatch.failure f
-  SET settled_at = $2, error_id = $3, error_msg = $4, error_msg_truncated = $5, reason = $6, cause = $7
+  SET settled_at = $2, error_id = $3, error_msg = $4, error_msg_truncated = $5, reason = $6, cause_id = $7
   FROM evalwatch.transition t
   WHERE f.transition_id = $1 AND f.settled_at IS NULL
     AND t.transition_id = f.transition_id AND t.at = $9 AND t.record_id = $10

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { StoreError } from '../../../monitor/errors.ts';
 import type { Database, RunInTransaction, Statement } from '../database.ts';
-import { countSettledFailures } from './error-totals.ts';
+import { computeCauses, countSettledFailures } from './error-totals.ts';
 
 interface Migration {
   readonly file: string;
@@ -22,6 +22,7 @@ const MIGRATIONS: readonly Migration[] = [
   { file: '0003-durations.sql', compatibleFrom: 1 },
   { file: '0004-causes.sql', compatibleFrom: 1, after: countSettledFailures },
   { file: '0005-configuration.sql', compatibleFrom: 1 },
+  { file: '0006-cause-ids.sql', compatibleFrom: 1, after: computeCauses },
 ];
 
 /** The schema version that this program writes. */

@@ -109,7 +109,7 @@ function transitionsSql({ project, since, afterTransition, order, limit }: RowQu
 }
 
 export const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id, t.record_name,
-  f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason, f.cause`;
+  f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason, f.cause_id AS cause`;
 
 function failuresSql({ project, since, cause, afterTransition, limit }: RowQuery): Sql {
   return select(
@@ -120,7 +120,11 @@ function failuresSql({ project, since, cause, afterTransition, limit }: RowQuery
     [
       ['p.id = ?', project && toStored(project)],
       ['t.at >= ?', since],
-      ['f.cause = ? AND f.settled_at IS NOT NULL', cause && toStored(cause)],
+      [
+        '(f.cause_id = ? OR f.cause = ?) AND f.settled_at IS NOT NULL',
+        cause && toStored(cause),
+        cause && toStored(cause),
+      ],
       ['f.transition_id < ?', afterTransition],
     ],
     'ORDER BY f.transition_id DESC',

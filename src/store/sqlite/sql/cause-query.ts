@@ -21,12 +21,12 @@ export function createCauseQuery(db: Connection): (query: CauseQuery) => CauseLi
       ORDER BY t.at DESC LIMIT :maxFailures
     ),
     counted AS MATERIALIZED (
-      SELECT f.cause, count(*) AS count, count(DISTINCT t.listing_key) AS projects,
+      SELECT f.cause_id AS cause, count(*) AS count, count(DISTINCT t.listing_key) AS projects,
         min(t.at) AS first_at, max(t.at) AS last_at, max(t.transition_id) AS transition_id
       FROM newest t
       CROSS JOIN failure f INDEXED BY failure_listing
-        ON f.listing_key = t.listing_key AND f.transition_id = t.transition_id AND f.cause IS NOT NULL
-      GROUP BY f.cause
+        ON f.listing_key = t.listing_key AND f.transition_id = t.transition_id AND f.cause_id IS NOT NULL
+      GROUP BY f.cause_id
     ),
     ranked AS (
       SELECT *, count(*) OVER () AS total_causes, sum(count) OVER () AS total_count FROM counted
@@ -37,7 +37,7 @@ export function createCauseQuery(db: Connection): (query: CauseQuery) => CauseLi
         SELECT 1 FROM shown
         JOIN transition t ON t.transition_id = (
           SELECT min(old.transition_id) FROM failure old
-          WHERE old.cause = ranked.cause AND old.listing_key = shown.listing_key
+          WHERE old.cause_id = ranked.cause AND old.listing_key = shown.listing_key
         )
         WHERE t.at < :since
       ) AS is_new

@@ -32,6 +32,7 @@ export function createErrorCounter(
 }
 
 interface SettledRow {
+  readonly settlement_id: number;
   readonly transition_id: number;
   readonly listing_key: number;
   readonly settled_at: number;
@@ -40,21 +41,34 @@ interface SettledRow {
   readonly reason: string | null;
 }
 
-/** Computes the causes of the failures that an earlier version has settled, and counts them by error_id. */
-export function countSettledFailures(db: Connection): void {
-  const countError = createErrorCounter(db);
-  const next = db.prepare<[after: number], SettledRow & { readonly settlement_id: number }>(
+/** Reads the settled failures one after the other, in the order in which they were settled. */
+function* settledFailures(db: Connection): Generator<SettledRow> {
+  const next = db.prepare<[after: number], SettledRow>(
     `SELECT s.settlement_id, f.transition_id, f.listing_key, f.settled_at, f.error_id, f.error_msg, f.reason
      FROM settlement s JOIN failure f ON f.transition_id = s.transition_id
      WHERE s.settlement_id > ? ORDER BY s.settlement_id LIMIT 1`,
   );
+  for (let row = next.get(0); row !== undefined; row = next.get(row.settlement_id)) yield row;
+}
+
+function errorInfoOf({ error_id, error_msg, reason }: SettledRow): ErrorInfo | undefined {
+  return reason === null ? { error_id, error_msg } : undefined;
+}
+
+/** Counts the failures that an earlier version has settled by their error_id. */
+export function countSettledFailures(db: Connection): void {
+  const countError = createErrorCounter(db);
+  for (const row of settledFailures(db)) {
+    countError(row.listing_key, errorInfoOf(row), row.settled_at);
+  }
+}
+
+/** Computes the causes of the failures that an earlier version has settled. */
+export function computeCauses(db: Connection): void {
   const setCause = db.prepare<[cause: string, transitionId: number]>(
-    'UPDATE failure SET cause = ? WHERE transition_id = ?',
+    'UPDATE failure SET cause_id = ? WHERE transition_id = ?',
   );
-  for (let row = next.get(0); row !== undefined; row = next.get(row.settlement_id)) {
-    const { error_id, error_msg } = row;
-    const errorInfo = row.reason === null ? { error_id, error_msg } : undefined;
-    setCause.run(causeOf(errorInfo).id, row.transition_id);
-    countError(row.listing_key, errorInfo, row.settled_at);
+  for (const row of settledFailures(db)) {
+    setCause.run(causeOf(errorInfoOf(row)).id, row.transition_id);
   }
 }

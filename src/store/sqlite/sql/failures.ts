@@ -45,7 +45,7 @@ export function createFailures(db: Connection): Failures {
   const settle = db
     .prepare<unknown[], number>(
       `UPDATE failure
-       SET settled_at = ?, error_id = ?, error_msg = ?, error_msg_truncated = ?, reason = ?, cause = ?
+       SET settled_at = ?, error_id = ?, error_msg = ?, error_msg_truncated = ?, reason = ?, cause_id = ?
        WHERE ${IS_PENDING}
        RETURNING listing_key`,
     )

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { StoreError } from '../../../monitor/errors.ts';
 import type { Connection } from '../connection.ts';
-import { countSettledFailures } from './error-totals.ts';
+import { computeCauses, countSettledFailures } from './error-totals.ts';
 import { createTransactions } from './transactions.ts';
 
 /** "EVWT": marks an SQLite file as a store of evalwatch. */
@@ -14,11 +14,13 @@ const MIGRATIONS = [
   '0003-transition-failed.sql',
   '0004-durations.sql',
   '0005-causes.sql',
+  '0006-cause-ids.sql',
 ] as const;
 
 /** What SQL cannot do of the migration to a schema version, run in its transaction. */
 const AFTER_MIGRATION: ReadonlyMap<number, (db: Connection) => void> = new Map([
   [5, countSettledFailures],
+  [6, computeCauses],
 ]);
 
 /** The schema version that this program reads and writes. */

@@ -121,7 +121,7 @@ function transitionsSql({ project, since, afterTransition, order }: RowQuery): s
 }
 
 export const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id, t.record_name,
-  f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason, f.cause`;
+  f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason, f.cause_id AS cause`;
 
 function failuresSql({ project, since, cause, afterTransition }: RowQuery): string {
   return `SELECT ${FAILURE_COLUMNS}
@@ -132,7 +132,7 @@ function failuresSql({ project, since, cause, afterTransition }: RowQuery): stri
     ${where([
       [project !== undefined, 'p.id = :project'],
       [since !== undefined, 't.at >= :since'],
-      [cause !== undefined, 'f.cause = :cause'],
+      [cause !== undefined, '(f.cause_id = :cause OR f.cause = :cause)'],
       [afterTransition !== undefined, 'f.transition_id < :afterTransition'],
     ])}
     ORDER BY f.transition_id DESC LIMIT :limit`;

@@ -11,6 +11,7 @@ import {
   readMigrations,
   SCHEMA_VERSION,
 } from '../../../../src/store/sqlite/sql/migrate.ts';
+import { createRowQueries } from '../../../../src/store/sqlite/sql/row-queries.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
 describe('migrations', () => {
@@ -152,7 +153,7 @@ describe('migrations', () => {
         (3, 1, 500, 'E', 'took 3 s', NULL), (4, 1, 600, NULL, NULL, 'not_found');
       INSERT INTO settlement (transition_id) VALUES (3), (4), (1);`);
     migrate(db, migrations);
-    const causes = db.prepare('SELECT cause FROM failure ORDER BY transition_id').pluck().all();
+    const causes = db.prepare('SELECT cause_id FROM failure ORDER BY transition_id').pluck().all();
     const took = causeOf({ error_id: 'E', error_msg: 'took 9 s' }).id;
     expect(causes).toEqual([took, null, took, causeOf(undefined).id]);
     const totals = db.prepare('SELECT * FROM error_total ORDER BY label').raw().all();
@@ -160,6 +161,25 @@ describe('migrations', () => {
       [1, 'E', 2, 500, 700],
       [1, 'none', 1, 600, 600],
     ]);
+  });
+
+  it('compute causes again, and let failures be found by the id of version 0.2.0, too', async () => {
+    const migrations = await readMigrations();
+    migrate(db, migrations.slice(0, 5));
+    db.exec(`
+      INSERT INTO project (project_key, id, configured_at) VALUES (1, 'p', 0);
+      INSERT INTO listing VALUES (1, 1, 'prompt', 1, 0, NULL);
+      INSERT INTO transition VALUES (1, 1, 'x', NULL, 100, 'RUNNING', 'FAILED');
+      INSERT INTO failure (transition_id, listing_key, settled_at, error_msg, cause)
+        VALUES (1, 1, 700, 'took 5 s', '1842023dd3c6ad55');
+      INSERT INTO settlement (transition_id) VALUES (1);`);
+    migrate(db, migrations);
+    const { failures } = createRowQueries(db);
+    const now = causeOf({ error_id: null, error_msg: 'took 9 s' }).id;
+    for (const cause of [now, '1842023dd3c6ad55']) {
+      expect(failures({ cause })).toMatchObject([{ transitionId: 1, cause: now }]);
+    }
+    expect(failures({ cause: 'ffffffffffffffff' })).toEqual([]);
   });
 
   it('order the failures that are already settled by their settlement time', async () => {
