@@ -126,12 +126,12 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
        INSERT INTO evalwatch.settlement (transition_id) VALUES (1);`,
     );
     await worker.migrate();
-    const { failures } = createRowQueries(worker);
+    const rows = createRowQueries(worker);
     const now = causeOf({ error_id: null, error_msg: 'took 9 s' }).id;
     for (const cause of [now, '1842023dd3c6ad55']) {
-      expect(await failures({ cause })).toMatchObject([{ transitionId: 1, cause: now }]);
+      expect(await rows.failures({ cause })).toMatchObject([{ transitionId: 1, cause: now }]);
     }
-    expect(await failures({ cause: 'ffffffffffffffff' })).toEqual([]);
+    expect(await rows.failures({ cause: 'ffffffffffffffff' })).toEqual([]);
   });
 
   it('counts durations of prompts in PENDING and RUNNING from the stored transitions', async () => {

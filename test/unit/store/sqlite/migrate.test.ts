@@ -174,12 +174,12 @@ describe('migrations', () => {
         VALUES (1, 1, 700, 'took 5 s', '1842023dd3c6ad55');
       INSERT INTO settlement (transition_id) VALUES (1);`);
     migrate(db, migrations);
-    const { failures } = createRowQueries(db);
+    const rows = createRowQueries(db);
     const now = causeOf({ error_id: null, error_msg: 'took 9 s' }).id;
     for (const cause of [now, '1842023dd3c6ad55']) {
-      expect(failures({ cause })).toMatchObject([{ transitionId: 1, cause: now }]);
+      expect(rows.failures({ cause })).toMatchObject([{ transitionId: 1, cause: now }]);
     }
-    expect(failures({ cause: 'ffffffffffffffff' })).toEqual([]);
+    expect(rows.failures({ cause: 'ffffffffffffffff' })).toEqual([]);
   });
 
   it('order the failures that are already settled by their settlement time', async () => {
