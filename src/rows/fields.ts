@@ -142,6 +142,9 @@ export function failureFields({
   };
 }
 
+/** Characters that a row of a cause shows of the message of its last failure. */
+const MAX_LAST_MESSAGE = 500;
+
 export function causeFields(row: CauseRow): CauseFields {
   return {
     cause: row.cause,
@@ -153,6 +156,7 @@ export function causeFields(row: CauseRow): CauseFields {
     last_seen: isoTime(row.lastAt),
     is_new: row.isNew,
     transition_id: row.transitionId,
+    last_error_msg: row.errorInfo?.error_msg?.slice(0, MAX_LAST_MESSAGE).toWellFormed() ?? null,
   };
 }
 
@@ -168,6 +172,7 @@ export function otherCausesFields(count: number): CauseFields {
     last_seen: null,
     is_new: null,
     transition_id: null,
+    last_error_msg: null,
   };
 }
 

@@ -151,7 +151,7 @@ export const causeSchema = z
       .string()
       .nullable()
       .describe(
-        'What the author of the `error_msg` wrote, with `<*>` for what varies: at most 200 characters, empty without an `error_msg`. Null for `other`.',
+        'The `error_msg` with `<*>` for what varies: one line of at most 200 characters, empty without an `error_msg`. Null for `other`.',
       ),
     count: z.int().min(1).describe('Number of settled failures.'),
     projects: z
@@ -172,6 +172,12 @@ export const causeSchema = z
     transition_id: transitionId
       .nullable()
       .describe('The last failure, as an example; null for `other`.'),
+    last_error_msg: z
+      .string()
+      .nullable()
+      .describe(
+        'The `error_msg` of the last failure, cut to 500 characters; null without one, and for `other`.',
+      ),
   })
   .describe('Failures with the same cause.');
 

@@ -19,7 +19,8 @@ const FORMAT: Format<CauseFields> = {
     ['last_seen', (row) => timeText(row.last_seen)],
     ['cause', (row) => row.cause],
     ['error_id', (row) => row.error_id ?? undefined],
-    ['shape', (row) => row.shape || undefined],
+    ['shape', (row) => row.shape || undefined, { isOptional: true }],
+    ['last_error_msg', (row) => row.last_error_msg ?? undefined],
   ],
   toJson: (row) => row,
 };
@@ -30,8 +31,9 @@ function timeText(iso: string | null): string | undefined {
 
 const HELP = `
 Failures have the same cause if they have the same error_id, and the same error_msg apart from what varies, such as
-numbers, names and quoted text. The shape is the error_msg with <*> for what varies. A cause is new if the store has no
-earlier failure with it. The row other counts the failures of the causes beyond --limit.
+numbers, names and quoted text. The shape is the error_msg with <*> for what varies; last_error_msg is that of the last
+failure. A terminal that is too narrow for all columns shows the message without its shape. A cause is new if the store
+has no earlier failure with it. The row other counts the failures of the causes beyond --limit.
 
 Examples:
   evalwatch causes

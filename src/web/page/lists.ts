@@ -28,6 +28,8 @@ import {
   type Html,
 } from './text.ts';
 
+/** Maximum length of the message of a cause when it is unfolded. */
+const CAUSE_MESSAGE = 1000;
 const WAITING = UNFINISHED_STATUSES.join(' or ');
 const NONE = html`<p class="quiet">None.</p>`;
 const STUCK = html`<strong class="stuck"><span aria-hidden="true">!</span> stuck</strong>`;
@@ -127,13 +129,15 @@ export function causeList({ causes, others }: CauseList, context: ListContext): 
       rows,
     )}
     <p class="quiet">
-      Failures have the same cause if their messages differ only in what varies, shown as
-      <code>&lt;*&gt;</code>. A cause is new if the store has no earlier failure with it. A failure
-      counts as soon as its error_info is known.
+      Failures have the same cause if their messages differ only in what varies. The newest message
+      is shown, and below it the shape of all, with <code>&lt;*&gt;</code> for what varies. A cause
+      is new if the store has no earlier failure with it. A failure counts as soon as its error_info
+      is known.
     </p>`;
 }
 
 function causeName({ cause, errorInfo, isNew }: CauseRow): Html {
+  const message = errorInfo?.error_msg;
   const { shape } = causeOf(errorInfo);
   return html`<div class="head">
       ${isNew ? html`<strong class="is-new">new</strong>` : ''}
@@ -143,8 +147,9 @@ function causeName({ cause, errorInfo, isNew }: CauseRow): Html {
       <code class="quiet">${cause}</code>
     </div>
     <div>
-      ${shape === '' ? html`<span class="quiet">no error_msg</span>` : untrustedName(shape)}
-    </div>`;
+      ${message ? untrustedMessage(message, CAUSE_MESSAGE) : html`<span class="quiet">no error_msg</span>`}
+    </div>
+    ${shape === '' || shape === message ? '' : html`<div class="quiet">${untrustedName(shape)}</div>`}`;
 }
 
 function shareOf(count: number, total: number, path?: string): Html {

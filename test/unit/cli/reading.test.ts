@@ -458,6 +458,7 @@ describe('causes', () => {
         last_seen: iso(NOW - 2 * HOUR),
         is_new: false,
         transition_id: ids.at(-1),
+        last_error_msg: errorInfo(ids.at(-1) ?? 0).error_msg,
       },
       {
         cause: causeOf(undefined).id,
@@ -469,6 +470,7 @@ describe('causes', () => {
         last_seen: iso(NOW - HOUR),
         is_new: true,
         transition_id: rare,
+        last_error_msg: null,
       },
     ];
     expect(await json('causes')).toEqual(rows);
@@ -489,11 +491,13 @@ describe('causes', () => {
     const { stdout } = await run('causes', '--limit', '1');
     const [header = '', cause = '', other = '', ...more] = stdout.trimEnd().split('\n');
     expect(header.split(/ +/).join(' ')).toBe(
-      'count projects new first_seen last_seen cause error_id shape',
+      'count projects new first_seen last_seen cause error_id shape last_error_msg',
     );
-    expect(cause).toMatch(new RegExp(`^2 +1 +no .* ${id}  PARSE\\\\u202e  Row <\\*> of`));
+    expect(cause).toMatch(
+      new RegExp(`^2 +1 +no .* ${id}  PARSE\\\\u202e  Row <\\*> of <\\*>  Row`),
+    );
     expect(cause).toMatch(/^[ -~]+$/);
-    expect(other).toMatch(/^1 +- +- +- +- +other +- +-$/);
+    expect(other).toMatch(/^1 +- +- +- +- +other +- +- +-$/);
     expect(more).toEqual([]);
   });
 });

@@ -265,6 +265,7 @@ describe('causes', () => {
           last_seen: second,
           is_new: false,
           transition_id: 5,
+          last_error_msg: 'Row 4 is not "4"',
         },
         {
           cause: causeOf(undefined).id,
@@ -276,6 +277,7 @@ describe('causes', () => {
           last_seen: second,
           is_new: true,
           transition_id: 7,
+          last_error_msg: null,
         },
         expect.objectContaining({ cause: causeOf(LOUD).id, count: 1, is_new: true }),
       ],
@@ -310,6 +312,7 @@ describe('causes', () => {
       last_seen: null,
       is_new: null,
       transition_id: null,
+      last_error_msg: null,
     };
 
     expect((await get('/causes?limit=1')).data).toEqual([

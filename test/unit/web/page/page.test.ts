@@ -450,7 +450,7 @@ describe('causes of failures on the status page', () => {
     const causes = causesOf(text);
 
     expect(causes).toMatch(
-      /(?<!new )PARSE_ERROR [\da-f]{16} row &lt;\*&gt; is no JSON 3 failures, 50 % in 2 projects/,
+      /(?<!new )PARSE_ERROR [\da-f]{16} row 101 is no JSON row &lt;\*&gt; is no JSON 3 failures, 50 % in 2 projects/,
     );
     expect(causes).toMatch(
       /new TIMEOUT&lt;b&gt; [\da-f]{16} no error_msg 2 failures, 33 % in 2 projects/,
