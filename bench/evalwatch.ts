@@ -7,7 +7,7 @@ import { version } from '../src/app/version.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { createLogger, fileDescriptor } from '../src/log/logger.ts';
 import { Metrics } from '../src/metrics/metrics.ts';
-import { validateSchedule } from '../src/schedule/calendar.ts';
+import { validateSchedule } from '../src/schedule/cron.ts';
 import type { OpenContender, Task } from './measure.ts';
 import { writeConfiguration } from './processes.ts';
 

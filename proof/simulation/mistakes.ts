@@ -83,22 +83,25 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     },
     {
       what: 'a run that was missed while no daemon ran is forgotten',
-      file: 'schedule/entries.ts',
-      replace: [['atOnce = isMissed();', 'atOnce = lastPollAt === undefined;']],
+      file: 'schedule/scheduler.ts',
+      replace: [[' || dueAfter(entry, lastPollAt) <= now;', ';']],
       notice: /was due .* ago and is not polled/,
     },
     {
       what: 'a clock that is set back just before a run is due loses that run',
-      file: 'schedule/setback.ts',
+      file: 'schedule/scheduler.ts',
       replace: [
-        ['reached: (moment = 0) => wallAt(Math.max(before.at, moment))', 'reached: () => now'],
+        [
+          'const reached = wallAt(Math.max(before.at, entry.last?.at ?? 0));',
+          'const reached = wall;',
+        ],
       ],
       notice: /was due after the clock was set back/,
     },
     {
       what: 'the last run is repeated after the clock was set back',
       file: 'schedule/scheduler.ts',
-      replace: [['setback.byMs < second - first ? second : first', 'false ? second : first']],
+      replace: [['setBackBy < second - first ? second : first', 'false ? second : first']],
       notice: /was started twice by/,
     },
     {

@@ -104,7 +104,7 @@ export const SECTIONS: readonly Section[] = [
       evalwatch_project_configured_timestamp_seconds: store,
       evalwatch_project_schedule_max_interval_seconds: {
         ...process,
-        note: 'Calculated over 9 years, so that nights, weekends, daylight saving and 29 February are included.',
+        note: 'Calculated over 9 years, so that nights, weekends, daylight saving and 29 February are included. Where clocks change it may be up to two hours longer than any gap, except for a schedule that runs in every hour of every day and clocks that change by an hour.',
       },
       evalwatch_project_next_poll_timestamp_seconds: {
         ...process,
@@ -129,7 +129,10 @@ export const SECTIONS: readonly Section[] = [
     metrics: {
       evalwatch_scheduler_lag_seconds: process,
       evalwatch_scheduler_overlapped_runs_total: process,
-      evalwatch_scheduler_missed_runs_total: process,
+      evalwatch_scheduler_missed_runs_total: {
+        ...process,
+        note: 'At most 1,000 of a project are counted at a time.',
+      },
     },
   },
   {

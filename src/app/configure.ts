@@ -7,7 +7,7 @@ import { NEVER_POLLED } from '../monitor/memory.ts';
 import type { Poller } from '../monitor/poller.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollHealth, Store } from '../monitor/ports/store.ts';
-import { createLongestInterval } from '../schedule/longest-interval.ts';
+import { parseSchedule } from '../schedule/cron.ts';
 import type { WorkSharing } from './work-sharing.ts';
 
 /** The configuration that the parts of a process read at each use, so that a reload reaches them. */
@@ -21,7 +21,6 @@ export interface ConfigInForce {
 }
 
 export function createConfigInForce(first: Config, clock: Pick<Clock, 'now'>): ConfigInForce {
-  const longestInterval = createLongestInterval(clock);
   let config = first;
   let projects: ReadonlyMap<string, ProjectConfig> = new Map();
   return {
@@ -29,7 +28,8 @@ export function createConfigInForce(first: Config, clock: Pick<Clock, 'now'>): C
     projects: () => projects,
     maxIntervalMs: (id) => {
       const project = projects.get(id);
-      return project === undefined ? 0 : longestInterval(project);
+      if (project === undefined) return 0;
+      return parseSchedule(project.schedule, project.timezone).maxIntervalMs(clock.now());
     },
     set: (next) => {
       config = next;

@@ -3,12 +3,14 @@ import type { ProjectConfig } from '../config/config.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollRun } from '../monitor/poller.ts';
-import type { ScheduledProject } from '../schedule/entries.ts';
-import { createScheduler, type Scheduler } from '../schedule/scheduler.ts';
+import { type ScheduledProject, Scheduler } from '../schedule/scheduler.ts';
 import type { Engine } from './engine.ts';
 import { endProcess } from './lifecycle.ts';
 
-export interface Scheduling extends Omit<Scheduler, 'set' | 'update' | 'isRunning'> {
+export interface Scheduling extends Pick<
+  Scheduler,
+  'next' | 'schedule' | 'start' | 'stop' | 'idle'
+> {
   /** Schedules the configured projects. Projects that another worker owns get a schedule but are not polled. */
   apply(): void;
   /**
@@ -76,7 +78,7 @@ export function createScheduling(
   engine.observe((event) => {
     if (event.type === 'scheduler.started_poll') waiting.get(event.project)?.();
   });
-  const scheduler = createScheduler({
+  const scheduler = new Scheduler({
     clock,
     emit: engine.emit,
     mayRun: (id) => engine.mayPoll(id),
@@ -105,7 +107,8 @@ export function createScheduling(
     scheduler.update(projects.filter((project) => project !== undefined).map(toScheduled));
   });
   return {
-    ...scheduler,
+    next: (id) => scheduler.next(id),
+    schedule: (id) => scheduler.schedule(id),
     apply,
     isPolling,
     pollNow: async (id) => {

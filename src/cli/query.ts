@@ -36,7 +36,7 @@ export async function loadConfiguration(
   (await import('zod')).config({ jitless: !requireSecrets });
   const [{ loadConfig }, { validateSchedule }] = await Promise.all([
     import('../config/load.ts'),
-    import('../schedule/calendar.ts'),
+    import('../schedule/cron.ts'),
   ]);
   return loadConfig({ file: configFile(option, env), env, validateSchedule, requireSecrets });
 }

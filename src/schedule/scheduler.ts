@@ -1,15 +1,32 @@
+import { hash } from 'node:crypto';
 import type { Observer } from '../monitor/events.ts';
-import type { Clock } from '../monitor/ports/clock.ts';
+import type { Clock, Timer } from '../monitor/ports/clock.ts';
 import type { ProjectSchedule } from '../monitor/ports/watched-project.ts';
-import { createEntries, dueAfter, type Entry, type ScheduledProject } from './entries.ts';
-import { startHeartbeat } from './heartbeat.ts';
-import { type Setback, watchForSetbacks } from './setback.ts';
+import { parseSchedule, type Schedule } from './cron.ts';
 
 const SECOND = 1000;
-/** Maximum number of missed runs that are counted, in case the clock jumps by decades. */
-const MAX_MISSED = 100_000;
 /** Time by which a timer may fire before the wall clock has reached its due time, ms. */
 const TIMER_TOLERANCE_MS = 20;
+/** Drift of the wall clock between two beats that does not count as a setback, ms. */
+const MAX_DRIFT_MS = 20;
+/** Time by which the clock of another worker may be ahead, ms. */
+const MAX_AHEAD_MS = 1000;
+/** Maximum number of missed runs of a project that are counted at a time. */
+const MAX_MISSED = 1000;
+/** Time after which a beat goes on in the next turn of the event loop, ms. */
+const MAX_TURN_MS = 10;
+
+export interface ScheduledProject {
+  readonly id: string;
+  /** A cron expression. */
+  readonly schedule: string;
+  /** An IANA zone. */
+  readonly timezone: string;
+  /** Epoch ms; undefined if it was never polled. */
+  readonly lastPollAt: number | undefined;
+  /** Whether another worker polls the project. It then has a schedule but is never due here. */
+  readonly isOwnedElsewhere?: boolean;
+}
 
 /** Times are epoch ms. */
 export interface Run {
@@ -17,40 +34,6 @@ export interface Run {
   readonly dueAt: number;
   /** When the next one is due. */
   readonly nextAt: number;
-}
-
-export interface Scheduler {
-  /**
-   * Schedules these projects instead of those before (docs/specification.md#schedules). A project that keeps its schedule,
-   * time zone and jitter keeps its due time; running polls are not touched. A project that is added after the start is
-   * polled at once. Two kinds are polled only if they were never polled or missed a run since their last poll: a project
-   * that is added before the start, at the start, and one that another worker owned, at once. `maxJitterMs` is the time over
-   * which starts are spread.
-   * @throws {RangeError} if a schedule or time zone is not valid; then nothing has changed
-   */
-  set(projects: readonly ScheduledProject[], maxJitterMs: number): void;
-  /**
-   * Schedules these projects as `set` does, with the jitter of the last `set`; leaves all others as they are.
-   * @throws {RangeError} if a schedule or time zone is not valid; then nothing has changed
-   */
-  update(projects: readonly ScheduledProject[]): void;
-  start(): void;
-  /** Starts no more polls. */
-  stop(): void;
-  /** Resolves when no poll runs any more. */
-  idle(): Promise<void>;
-  /** Whether a poll of the project runs. */
-  isRunning(project: string): boolean;
-  /**
-   * Returns when the project is due next; in the past if a tick is late. Follows the schedule if another worker polls it;
-   * undefined for an unknown project.
-   */
-  next(project: string): number | undefined;
-  /**
-   * Returns the schedule of a project for docs/metrics.md#schedule; undefined for an unknown project. The longest interval is
-   * computed on first use.
-   */
-  schedule(project: string): ProjectSchedule | undefined;
 }
 
 export interface SchedulerOptions {
@@ -65,118 +48,282 @@ export interface SchedulerOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/** Polls projects by their schedules, each at most once at a time (docs/specification.md#schedules). */
-export function createScheduler(options: SchedulerOptions): Scheduler {
-  const { run, mayRun = () => true, clock, emit, onError } = options;
-  const entries = createEntries();
-  const running = new Map<string, Promise<void>>();
-  let stopHeartbeat: (() => void) | undefined;
-  const detectSetback = watchForSetbacks(clock);
+interface Entry {
+  readonly project: ScheduledProject;
+  readonly schedule: Schedule;
+  /** How much later than its schedule the project is polled, ms. */
+  readonly jitterMs: number;
+  /** Infinity while another worker owns the project. */
+  dueAt: number;
+  /** Its last tick, or poll at once, and when that was on the monotonic clock. */
+  last?: { readonly dueAt: number; readonly at: number };
+  /** Waits for a due time within this second. */
+  timer?: Timer;
+}
 
-  function set(projects: readonly ScheduledProject[], maxJitterMs: number): void {
-    const now = clock.now();
-    entries.set(projects, maxJitterMs, { now, isStarted: stopHeartbeat !== undefined });
-    beat(now);
+/**
+ * Polls projects by their schedules, each at most once at a time (docs/specification.md#schedules). Looks for what is due at
+ * the start of every second of wall time, and within a second of real time after the clock was set or the machine slept.
+ */
+export class Scheduler {
+  readonly #options: SchedulerOptions;
+  #entries = new Map<string, Entry>();
+  #maxJitterMs = 0;
+  readonly #running = new Map<string, Promise<void>>();
+  /** Waits for the next beat. Undefined before the start and after the stop. */
+  #nextBeat: Timer | undefined;
+  /** Waits to go on with a beat that takes long. */
+  #rest: Timer | undefined;
+  /** The last beat, by both clocks. */
+  #last = { wall: -Infinity, at: 0 };
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
   }
 
-  function update(projects: readonly ScheduledProject[]): void {
-    const now = clock.now();
-    const isStarted = stopHeartbeat !== undefined;
-    const updated = entries.update(projects, { now, isStarted });
-    if (isStarted) for (const entry of updated) look(entry, now);
+  /**
+   * Schedules these projects instead of those before. A project that keeps its schedule, time zone and jitter keeps its due
+   * time; running polls are not touched. A project that is added after the start is polled at once. Two kinds are polled only
+   * if they were never polled or missed a run since their last poll: a project that is added before the start, at the start,
+   * and one that another worker owned, at once. `maxJitterMs` is the time over which starts are spread.
+   * @throws {RangeError} if a schedule or time zone is not valid; then nothing has changed
+   */
+  set(projects: readonly ScheduledProject[], maxJitterMs: number): void {
+    const entries = projects.map((project) => this.#entryOf(project, maxJitterMs));
+    const next = new Map(entries.map((entry) => [entry.project.id, entry]));
+    for (const [id, old] of this.#entries) if (next.get(id) !== old) old.timer?.cancel();
+    this.#entries = next;
+    this.#maxJitterMs = maxJitterMs;
+    this.#beat();
   }
 
-  function beat(now: number): void {
-    if (stopHeartbeat === undefined) return;
-    const setback = detectSetback(now);
-    for (const entry of entries.values()) {
-      if (setback && !entry.isOwnedElsewhere) {
-        entry.dueAt = Math.min(entry.dueAt, dueAgain(entry, setback));
+  /**
+   * Schedules these projects as `set` does, with the jitter of the last `set`; leaves all others as they are.
+   * @throws {RangeError} if a schedule or time zone is not valid; then nothing has changed
+   */
+  update(projects: readonly ScheduledProject[]): void {
+    const entries = projects.map((project) => this.#entryOf(project, this.#maxJitterMs));
+    for (const entry of entries) {
+      const old = this.#entries.get(entry.project.id);
+      if (old !== entry) old?.timer?.cancel();
+      this.#entries.set(entry.project.id, entry);
+    }
+    this.#beat();
+  }
+
+  start(): void {
+    if (!this.#isStarted()) this.#awaitBeat();
+    this.#beat();
+  }
+
+  /** Starts no more polls. */
+  stop(): void {
+    this.#nextBeat?.cancel();
+    this.#nextBeat = undefined;
+    this.#rest?.cancel();
+    for (const { timer } of this.#entries.values()) timer?.cancel();
+  }
+
+  /** Resolves when no poll runs any more. */
+  async idle(): Promise<void> {
+    await Promise.allSettled(this.#running.values());
+  }
+
+  /** Whether a poll of the project runs. */
+  isRunning(project: string): boolean {
+    return this.#running.has(project);
+  }
+
+  /**
+   * Returns when the project is due next; in the past if a tick is late. Follows the schedule if another worker polls it;
+   * undefined for an unknown project.
+   */
+  next(project: string): number | undefined {
+    const entry = this.#entries.get(project);
+    const isElsewhere = entry?.project.isOwnedElsewhere === true;
+    return isElsewhere ? dueAfter(entry, this.#options.clock.now()) : entry?.dueAt;
+  }
+
+  /** Returns the schedule of a project for docs/metrics.md#schedule; undefined for an unknown project. */
+  schedule(project: string): ProjectSchedule | undefined {
+    const entry = this.#entries.get(project);
+    if (entry === undefined) return undefined;
+    return {
+      nextPollAt: entry.project.isOwnedElsewhere === true ? undefined : entry.dueAt,
+      maxIntervalSeconds: entry.schedule.maxIntervalMs(this.#options.clock.now()) / SECOND,
+    };
+  }
+
+  /** Returns the entry of a project: the one that it has if nothing has changed. */
+  #entryOf(project: ScheduledProject, maxJitterMs: number): Entry {
+    const old = this.#entries.get(project.id);
+    const keepsJitter = old !== undefined && maxJitterMs === this.#maxJitterMs;
+    const jitterMs = keepsJitter ? old.jitterMs : jitterOf(project.id, maxJitterMs);
+    const isUnchanged =
+      old?.jitterMs === jitterMs &&
+      old.project.schedule === project.schedule &&
+      old.project.timezone === project.timezone &&
+      (old.project.isOwnedElsewhere === true) === (project.isOwnedElsewhere === true);
+    if (isUnchanged) return old;
+    const schedule = parseSchedule(project.schedule, project.timezone);
+    const entry: Entry = { project, schedule, jitterMs, dueAt: Infinity };
+    if (project.isOwnedElsewhere !== true) entry.dueAt = this.#firstDue(entry, old);
+    return entry;
+  }
+
+  #firstDue(entry: Entry, old: Entry | undefined): number {
+    const { lastPollAt } = entry.project;
+    const now = this.#options.clock.now();
+    const aheadMs = lastPollAt === undefined ? 0 : lastPollAt - now;
+    const isFarAhead = aheadMs >= MAX_AHEAD_MS;
+    let isDue: boolean;
+    if (old?.project.isOwnedElsewhere === true || (old === undefined && !this.#isStarted())) {
+      isDue = lastPollAt === undefined || dueAfter(entry, lastPollAt) <= now;
+      // Nothing tells whether a run was missed since.
+      if (isFarAhead && old !== undefined) isDue = true;
+    } else {
+      isDue = old === undefined || old.dueAt <= now;
+    }
+    if (isDue) return now;
+    // Another worker's clock may be a little ahead: its run is not polled twice.
+    return dueAfter(entry, isFarAhead ? now : Math.max(now, now + aheadMs));
+  }
+
+  #isStarted(): boolean {
+    return this.#nextBeat !== undefined;
+  }
+
+  #awaitBeat(): void {
+    const { clock } = this.#options;
+    const now = clock.now();
+    const nextAt = (Math.floor(now / SECOND) + 1) * SECOND;
+    this.#nextBeat = clock.timeout(nextAt - now, () => {
+      const earlyBy = nextAt - clock.now();
+      this.#awaitBeat();
+      // Earlier than that, the clock was set back meanwhile.
+      if (earlyBy <= 0 || earlyBy > TIMER_TOLERANCE_MS) this.#beat();
+    });
+  }
+
+  /** Looks at all entries, after a setback of the clock with earlier due times. */
+  #beat(): void {
+    if (!this.#isStarted()) return;
+    const { clock } = this.#options;
+    const before = this.#last;
+    this.#last = { wall: clock.now(), at: clock.monotonic() };
+    // The wall time at a moment of the monotonic clock, had the wall clock always been as it is now.
+    const { wall, at } = this.#last;
+    const wallAt = (moment: number) => wall - (at - moment);
+    const setBackBy = before.wall - wallAt(before.at);
+    if (setBackBy > MAX_DRIFT_MS) {
+      for (const entry of this.#entries.values()) {
+        if (entry.dueAt === Infinity) continue;
+        const reached = wallAt(Math.max(before.at, entry.last?.at ?? 0));
+        entry.dueAt = Math.min(entry.dueAt, dueAgain(entry, reached, setBackBy));
       }
-      look(entry, now);
+    }
+    this.#rest?.cancel();
+    this.#lookAt(this.#entries.values());
+  }
+
+  /** Starts the polls that are due, and the timers of those that are due before the next beat. */
+  #lookAt(entries: MapIterator<Entry>): void {
+    const { clock } = this.#options;
+    const startedAt = clock.monotonic();
+    const now = clock.now();
+    const nextBeatAt = (Math.floor(now / SECOND) + 1) * SECOND;
+    for (const entry of entries) {
+      if (entry.dueAt >= nextBeatAt) continue;
+      if (entry.dueAt <= now) this.#tick(entry, now);
+      if (entry.dueAt > now && entry.dueAt < nextBeatAt) this.#await(entry, now);
+      if (clock.monotonic() - startedAt > MAX_TURN_MS) {
+        // An iterator of a map goes on where it was left.
+        this.#rest = clock.timeout(0, () => this.#lookAt(entries));
+        return;
+      }
     }
   }
 
-  /** Starts the poll of an entry that is due, or the timer of one that is due before the next beat. */
-  function look(entry: Entry, now: number): void {
-    if (entry.dueAt <= now) tick(entry, now);
-    const nextBeatAt = (Math.floor(now / SECOND) + 1) * SECOND;
-    if (entry.dueAt > now && entry.dueAt < nextBeatAt) wait(entry, now);
-  }
-
-  function wait(entry: Entry, now: number): void {
+  #await(entry: Entry, now: number): void {
+    const { clock } = this.#options;
     entry.timer?.cancel();
     entry.timer = clock.timeout(entry.dueAt - now, () => {
       const at = clock.now() + TIMER_TOLERANCE_MS;
       // Otherwise the clock was set back in between: the next beat handles it.
-      if (entry.dueAt <= at) tick(entry, Math.max(clock.now(), entry.dueAt));
+      if (entry.dueAt <= at) this.#tick(entry, Math.max(clock.now(), entry.dueAt));
     });
   }
 
-  function tick(entry: Entry, now: number): void {
-    const { id, plan, jitterMs } = entry;
+  #tick(entry: Entry, now: number): void {
+    const { mayRun, clock, emit } = this.#options;
+    const { project, schedule, jitterMs } = entry;
+    const { id } = project;
     // `mayRun` may have set other projects.
-    if (!mayRun(id) || entries.get(id) !== entry) return;
-    const ranAt = entry.dueAt - jitterMs;
-    // Starts only the latest of the runs that have come due since.
-    const latest = plan.schedule.lastBetween(ranAt, now - jitterMs) ?? ranAt;
-    const missed = plan.schedule.countBetween(ranAt, latest, MAX_MISSED);
+    if (mayRun?.(id) === false || this.#entries.get(id) !== entry) return;
+    // Starts only the newest of the runs that have come due since.
+    const { newest, missed } = runsSince(schedule, entry.dueAt - jitterMs, now - jitterMs);
+    const dueAt = newest + jitterMs;
     entry.dueAt = dueAfter(entry, now);
-    entry.last = { dueAt: latest + jitterMs, at: clock.monotonic() };
+    entry.last = { dueAt, at: clock.monotonic() };
     if (missed > 0) emit({ type: 'scheduler.missed', project: id, count: missed });
-    if (running.has(id)) emit({ type: 'scheduler.overlapped', project: id });
-    else poll(id, { dueAt: latest + jitterMs, nextAt: entry.dueAt });
+    if (this.#running.has(id)) emit({ type: 'scheduler.overlapped', project: id });
+    else this.#poll(id, { dueAt, nextAt: entry.dueAt });
   }
 
-  function poll(id: string, due: Run): void {
+  #poll(id: string, due: Run): void {
+    const { run, onError } = this.#options;
     // Async, so that a throw is handled like a rejection.
     const ended = (async () => run(id, due))()
       .catch(onError)
-      .finally(() => running.delete(id));
-    running.set(id, ended);
+      .finally(() => this.#running.delete(id));
+    this.#running.set(id, ended);
   }
-
-  return {
-    set,
-    update,
-    start: () => {
-      stopHeartbeat ??= startHeartbeat(clock, () => beat(clock.now()));
-      beat(clock.now());
-    },
-    stop: () => {
-      stopHeartbeat?.();
-      stopHeartbeat = undefined;
-      for (const { timer } of entries.values()) timer?.cancel();
-    },
-    idle: async () => {
-      await Promise.allSettled(running.values());
-    },
-    isRunning: (project) => running.has(project),
-    next: (project) => {
-      const entry = entries.get(project);
-      return entry?.isOwnedElsewhere === true ? dueAfter(entry, clock.now()) : entry?.dueAt;
-    },
-    schedule: (project) => {
-      const entry = entries.get(project);
-      return entry && scheduleOf(entry, clock.now());
-    },
-  };
 }
 
-function scheduleOf({ plan, isOwnedElsewhere, dueAt }: Entry, now: number): ProjectSchedule {
-  plan.maxIntervalSeconds ??= plan.schedule.maxIntervalSeconds(now);
-  const { maxIntervalSeconds } = plan;
-  return { nextPollAt: isOwnedElsewhere ? undefined : dueAt, maxIntervalSeconds };
+/** The first time after this one at which a project is due, epoch ms. */
+function dueAfter({ schedule, jitterMs }: Entry, ms: number): number {
+  return schedule.nextAfter(ms - jitterMs) + jitterMs;
+}
+
+/** Returns the newest of the runs until `now`, of which `first` is one, and how many others came due, at most 1,000. */
+function runsSince(
+  schedule: Schedule,
+  first: number,
+  now: number,
+): { readonly newest: number; readonly missed: number } {
+  let newest = first;
+  let missed = 0;
+  let next = schedule.nextAfter(first);
+  while (next <= now && missed < MAX_MISSED) {
+    newest = next;
+    missed += 1;
+    next = schedule.nextAfter(newest);
+  }
+  // Halves the time that is left, until no run is left in it.
+  let end = next <= now ? now : newest;
+  while (newest < end) {
+    const middle = Math.floor((newest + end) / 2);
+    next = schedule.nextAfter(middle);
+    if (next <= now) newest = next;
+    else end = middle;
+  }
+  return { newest, missed };
 }
 
 /**
- * Returns when a project is next due after the clock was set back, epoch ms: the first tick after the moment of the setback.
- * The last tick is not repeated, unless the clock was set back by one interval or more. A poll at once stands for the tick
- * before it.
+ * Returns when a project is next due after the clock was set back, epoch ms: the first tick after the time that the clock would
+ * show at the last beat, or tick if that was later. The last tick is not repeated, unless the clock was set back by one interval
+ * or more. A poll at once stands for the tick before it.
  */
-function dueAgain(entry: Entry, setback: Setback): number {
-  const first = dueAfter(entry, setback.reached(entry.last?.at));
+function dueAgain(entry: Entry, reached: number, setBackBy: number): number {
+  const first = dueAfter(entry, reached);
   const second = dueAfter(entry, first);
   const isLast = entry.last !== undefined && first <= entry.last.dueAt && entry.last.dueAt < second;
-  return isLast && setback.byMs < second - first ? second : first;
+  return isLast && setBackBy < second - first ? second : first;
+}
+
+/** Returns the jitter of a project, whole ms in [0, maxJitterMs): derived from the id, so that it is the same after a restart. */
+function jitterOf(project: string, maxJitterMs: number): number {
+  const digest = hash('sha256', project, 'buffer');
+  return Math.floor((digest.readUInt32BE(0) / 2 ** 32) * maxJitterMs);
 }

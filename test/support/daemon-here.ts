@@ -3,7 +3,7 @@ import { startDaemon } from '../../src/app/daemon.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import type { Clock } from '../../src/monitor/ports/clock.ts';
-import { validateSchedule } from '../../src/schedule/calendar.ts';
+import { validateSchedule } from '../../src/schedule/cron.ts';
 import type { ReloadResult } from '../../src/web/content.ts';
 import { commandLine } from './command-line.ts';
 import { type Finished, keepLines, type Lines, type Workspace } from './evalwatch.ts';

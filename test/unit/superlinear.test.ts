@@ -10,7 +10,7 @@ import { readErrorInfo } from '../../src/client/error-info.ts';
 import { createScrub } from '../../src/client/scrub.ts';
 import { readReply } from '../../src/client/sending/reply.ts';
 import { createLogger } from '../../src/log/logger.ts';
-import { validateSchedule } from '../../src/schedule/calendar.ts';
+import { validateSchedule } from '../../src/schedule/cron.ts';
 import { readUrl } from '../../src/store/postgres/url.ts';
 import { untrustedMessage } from '../../src/web/page/text.ts';
 import { readListing } from '../support/read-listing.ts';

@@ -4,7 +4,7 @@ import { loadWebConfig } from '../../config/web-file.ts';
 import { type ConfiguredLimit, DEFAULT_LIMIT_MS } from '../../domain/limits.ts';
 import type { UnfinishedStatus } from '../../domain/status.ts';
 import { visible } from '../../domain/visible.ts';
-import { parseSchedule } from '../../schedule/calendar.ts';
+import { parseSchedule } from '../../schedule/cron.ts';
 import type { Context, Define } from '../command.ts';
 import { configOption, jsonOption, type Options } from '../options.ts';
 import { formatDuration, quoteWord } from '../output.ts';
@@ -184,7 +184,7 @@ function planProjects(projects: readonly ProjectConfig[], now: number): readonly
       while (nextRuns.length < RUN_COUNT) {
         nextRuns.push(schedule.nextAfter(nextRuns.at(-1) ?? now));
       }
-      plan = { nextRuns, intervalMs: schedule.maxIntervalSeconds(now) * 1000 };
+      plan = { nextRuns, intervalMs: schedule.maxIntervalMs(now) };
       plans.set(shared, plan);
     }
     return { project, ...plan };

@@ -100,18 +100,18 @@ async function readExpectations(
   const waiting = new Map<string, ProjectConfig>();
   for (const project of projects) if (ids.has(project.id)) waiting.set(project.id, project);
   if (waiting.size === 0) return () => undefined;
-  const [{ LearnedExpectations }, { createLongestInterval }] = await Promise.all([
+  const [{ LearnedExpectations }, { parseSchedule }] = await Promise.all([
     import('../../monitor/expectations.ts'),
-    import('../../schedule/longest-interval.ts'),
+    import('../../schedule/cron.ts'),
   ]);
-  const longestInterval = createLongestInterval(clock);
   const expectations = new LearnedExpectations({
     store: reader,
     clock,
     projects: () => waiting,
     maxIntervalMs: (id) => {
       const project = waiting.get(id);
-      return project === undefined ? 0 : longestInterval(project);
+      if (project === undefined) return 0;
+      return parseSchedule(project.schedule, project.timezone).maxIntervalMs(clock.now());
     },
   });
   await expectations.refresh();

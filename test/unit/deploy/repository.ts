@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import type { Config } from '../../../src/config/config.ts';
 import { loadConfig } from '../../../src/config/load.ts';
-import { validateSchedule } from '../../../src/schedule/calendar.ts';
+import { validateSchedule } from '../../../src/schedule/cron.ts';
 
 // The manifests must agree with the image, the shipped files and the configuration that the daemon reads.
 

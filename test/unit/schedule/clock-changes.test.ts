@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import { startHeartbeat } from '../../../src/schedule/heartbeat.ts';
 import {
   DAY,
   HOUR,
@@ -21,8 +20,8 @@ describe('a clock that is set forward', () => {
     ['1 s', SECOND, 0],
     ['11 s', 11 * SECOND, 0],
     ['1 h', HOUR, 359],
-    ['8 h, as after a sleep', 8 * HOUR, 8 * 360 - 1],
-    ['1 year', 365 * DAY, 100_000],
+    ['8 h, as after a sleep', 8 * HOUR, 1000],
+    ['1 year', 365 * DAY, 1000],
   ])(
     'by %s starts at most one run within 2 s and counts the others as missed',
     async (_, ms, count) => {
@@ -46,6 +45,17 @@ describe('a clock that is set forward', () => {
       ).toBe(true);
     },
   );
+
+  it('by 3 days starts the newest of more runs than are counted', async () => {
+    world.scheduler.set([project('bot', { schedule: '* * 9 * * *' })], 0);
+    world.scheduler.start();
+    jump(3 * DAY);
+    await pass(SECOND);
+    expect(missed(world, 'bot')).toBe(1000);
+    expect(world.polls.map(({ dueAt }) => new Date(dueAt).toISOString())).toEqual([
+      '2025-11-24T09:59:59.000Z',
+    ]);
+  });
 
   it('does not make the scheduler step through every skipped second', async () => {
     let clockReads = 0;
@@ -159,6 +169,23 @@ describe('a clock that is set back', () => {
 });
 
 describe('the heartbeat of the scheduler', () => {
+  it('goes on in another turn of the event loop if many polls start, but not after a stop', async () => {
+    const clock = { ...systemClock, monotonic: () => Date.now() + 1.1 * world.polls.length };
+    const scheduler = world.create({ clock });
+    const projects = Array.from({ length: 25 }, (_, index) => project(`p${index}`));
+    scheduler.set(projects, 0);
+    scheduler.start();
+    await pass(9 * SECOND + 750);
+    expect(world.polls).toHaveLength(10);
+    await pass(3);
+    expect(new Set(world.polls.map(({ id }) => id)).size).toBe(25);
+    await pass(10 * SECOND - 3);
+    expect(world.polls).toHaveLength(35);
+    scheduler.stop();
+    await pass(3);
+    expect(world.polls).toHaveLength(35);
+  });
+
   it('starts a due poll at once if it fires late', async () => {
     world.scheduler.set([project('bot', { schedule: '* * * * * *' })], 0);
     world.scheduler.start();
@@ -168,18 +195,6 @@ describe('the heartbeat of the scheduler', () => {
     expect(times(world, 'bot')).toEqual(['10:00:03.500Z']);
     expect(world.polls[0]?.dueAt).toBe(Date.parse('2025-11-21T10:00:03Z'));
     expect(missed(world, 'bot')).toBe(2);
-  });
-
-  it('fires within a second after the clock is set back by less than a second', async () => {
-    const beats: number[] = [];
-    const start = performance.now();
-    const stop = startHeartbeat(systemClock, () => beats.push(performance.now() - start));
-    await pass(2 * SECOND);
-    jump(-900);
-    await pass(3 * SECOND);
-    stop();
-    // START is a quarter of a second after a whole one.
-    expect(beats.map(Math.round)).toEqual([750, 1750, 2750, 3650, 4650]);
   });
 
   it('keeps firing while the clock is 1.5 s behind the timers', async () => {

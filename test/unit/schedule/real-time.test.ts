@@ -1,11 +1,11 @@
 import { expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Clock } from '../../../src/monitor/ports/clock.ts';
-import { createScheduler } from '../../../src/schedule/scheduler.ts';
+import { Scheduler } from '../../../src/schedule/scheduler.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 
 it('the scheduler polls every second by real timers, and leaves none when it is stopped', async () => {
-  let waiting = 0;
+  const waiting = new Set<object>();
   const startedAt = Date.now();
   /** Ten times as fast as real time. */
   const clock: Clock = {
@@ -13,20 +13,21 @@ it('the scheduler polls every second by real timers, and leaves none when it is 
     now: () => startedAt + 10 * (Date.now() - startedAt),
     monotonic: () => 10 * performance.now(),
     timeout: (ms, run) => {
-      waiting += 1;
+      const id = {};
+      waiting.add(id);
       const timer = systemClock.timeout(ms / 10, () => {
-        waiting -= 1;
+        waiting.delete(id);
         run();
       });
       const cancel = () => {
-        waiting -= 1;
+        waiting.delete(id);
         timer.cancel();
       };
       return { ...timer, cancel };
     },
   };
   const polls: { dueAt: number; at: number }[] = [];
-  const scheduler = createScheduler({
+  const scheduler = new Scheduler({
     run: (_, { dueAt }) => {
       polls.push({ dueAt, at: clock.now() });
       return Promise.resolve();
@@ -48,5 +49,5 @@ it('the scheduler polls every second by real timers, and leaves none when it is 
     expect(dueAt % 1000).toBe(0);
     expect(at).toBeGreaterThanOrEqual(dueAt);
   }
-  expect(waiting).toBe(0);
+  expect(waiting.size).toBe(0);
 });

@@ -1,4 +1,4 @@
-import type { Schedule } from '../../../src/schedule/calendar.ts';
+import type { Schedule } from '../../../src/schedule/cron.ts';
 
 /** Returns the next runs after a moment, as ISO texts without milliseconds. */
 export function runsAfter(schedule: Schedule, from: string, count: number): readonly string[] {

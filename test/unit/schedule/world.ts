@@ -1,11 +1,10 @@
 import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
-import type { ScheduledProject } from '../../../src/schedule/entries.ts';
 import {
-  createScheduler,
   type Run,
-  type Scheduler,
+  type ScheduledProject,
+  Scheduler,
   type SchedulerOptions,
 } from '../../../src/schedule/scheduler.ts';
 
@@ -42,7 +41,7 @@ export function useWorld(): World {
     errors: [],
     slow: false,
     create: (changes) =>
-      createScheduler({
+      new Scheduler({
         run: (id, run) => {
           const { promise, resolve } = Promise.withResolvers<void>();
           world.polls.push({ ...run, id, at: Date.now(), finish: resolve });
