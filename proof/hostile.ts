@@ -24,11 +24,11 @@ export const hostile: Row = {
     {
       what: 'a connection that breaks is the end of the body',
       part: 'cuts',
-      file: 'client/sending/exchange.ts',
+      file: 'client/exchange.ts',
       replace: [
         [
           'stop(connectionError(error, scrub));',
-          'if (reader) reader.end(); else stop(connectionError(error, scrub));',
+          'if (body) body.end(); else stop(connectionError(error, scrub));',
         ],
       ],
       notice: /lying length, FIN, cut at byte/,
@@ -36,7 +36,7 @@ export const hostile: Row = {
     {
       what: 'redirects are followed',
       part: 'siege',
-      file: 'client/sending/dispatcher.ts',
+      file: 'client/connections.ts',
       replace: [
         [
           "import { Pool, ProxyAgent, type Dispatcher } from 'undici';",
@@ -59,11 +59,11 @@ export const hostile: Row = {
     {
       what: 'the deadline ends with the headers',
       part: 'siege',
-      file: 'client/sending/exchange.ts',
+      file: 'client/exchange.ts',
       replace: [
         [
-          'head = { statusCode, headers: responseHeaders };',
-          'head = { statusCode, headers: responseHeaders };\n        deadline.clear();',
+          'head = { statusCode, headers };',
+          'head = { statusCode, headers };\n        deadline.clear();',
         ],
       ],
       notice: /a poll of .* has no end/,
@@ -71,9 +71,12 @@ export const hostile: Row = {
     {
       what: 'the chunks of a body are kept until its end',
       part: 'siege',
-      file: 'client/sending/exchange.ts',
+      file: 'client/exchange.ts',
       replace: [
-        ['memory.use(chunk);', 'memory.use(chunk);\n((head as any).chunks ??= []).push(chunk);'],
+        [
+          'this.#chunks += 1;',
+          'this.#chunks += 1;\n((this as any).all ??= []).push(Buffer.from(chunk));',
+        ],
       ],
       notice: /memory grew/,
     },

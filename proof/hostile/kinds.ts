@@ -52,9 +52,12 @@ function gzipOfBytes(length: number): Buffer {
   return Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, ...parts, 1, 0, 0, 0xff, 0xff, ...sums]);
 }
 
-/** Returns an answer in HTTP chunks of one byte. */
-function byteByByte(body: Buffer, headers: object = {}): Answer {
-  const frames = Array.from(body, (byte) => `1\r\n${String.fromCharCode(byte)}\r\n`);
+/** Returns an answer in HTTP chunks of this many bytes. */
+function inChunks(size: number, body: Buffer, headers: object = {}): Answer {
+  const frames = Array.from({ length: Math.ceil(body.length / size) }, (_, index) => {
+    const chunk = body.subarray(index * size, (index + 1) * size);
+    return `${chunk.length.toString(16)}\r\n${chunk.toString('latin1')}\r\n`;
+  });
   const end = { ...CHUNKED, ...headers };
   return pour(Buffer.from(`${frames.join('')}0\r\n\r\n`, 'latin1'), 1, end);
 }
@@ -232,10 +235,17 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     ],
   },
   'tiny chunks': {
+    ends: ['invalid_response'],
+    answers: [
+      inChunks(1, Buffer.from(GOOD.padStart(MILLION))),
+      inChunks(1, gzipOfBytes(50_000), GZIP),
+    ],
+  },
+  'small chunks': {
     ends: ['ok'],
     answers: [
-      byteByByte(Buffer.from(GOOD.padStart(MILLION))),
-      byteByByte(gzipOfBytes(50_000), GZIP),
+      inChunks(20, Buffer.from(GOOD.padStart(4 * MILLION))),
+      inChunks(20, gzipOfBytes(200_000), GZIP),
     ],
   },
   'broken connections': {

@@ -6,13 +6,13 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import type { RateLimit } from '../monitor/ports/rate-limit.ts';
 import type { EvaluationService, ServiceSettings } from '../monitor/ports/service.ts';
 import type { ApiKey, ReadApiKey } from './api-key.ts';
-import { createConnections, createDispatcher } from './sending/dispatcher.ts';
+import { createConnections, createDispatcher } from './connections.ts';
 import { readErrorInfo } from './error-info.ts';
 import { createRateLimit, Gate } from './gate.ts';
 import { createRecordMemory } from './listing/record-memory.ts';
 import { createListingRequest } from './listing-request.ts';
-import { withRetries } from './sending/retry.ts';
-import { createSender } from './sending/sender.ts';
+import { createSender } from './request.ts';
+import { withRetries } from './retry.ts';
 
 export interface EvaluationServiceOptions {
   readonly service: ServiceSettings;
@@ -51,7 +51,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   const rate = options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock);
   const gate = new Gate(service.maxConcurrency, rate, clock);
   const send = createSender({
-    ...service,
+    service,
     version,
     connections,
     gate,

@@ -4,8 +4,7 @@ import type { ListingAnswer, ListOptions } from '../monitor/ports/service.ts';
 import { ListingReader } from './listing/listing.ts';
 import type { RecordMemory } from './listing/record-memory.ts';
 import { createItemScanner } from './listing/scanner.ts';
-import { etagOf, hasNextPage } from './sending/reply.ts';
-import type { ApiRequest, Sender } from './sending/sender.ts';
+import { type ApiRequest, etagOf, hasNextPage, type Sender } from './request.ts';
 
 interface ListingRequestOptions {
   readonly send: Sender;

@@ -16,7 +16,7 @@ export const REQUEST_FAILURE_REASONS = [
   'invalid_response',
   'redirect',
 ] as const;
-export type RequestFailureReason = (typeof REQUEST_FAILURE_REASONS)[number];
+type RequestFailureReason = (typeof REQUEST_FAILURE_REASONS)[number];
 
 export const REFUSAL_REASONS = ['epoch', 'version'] as const;
 type RefusalReason = (typeof REFUSAL_REASONS)[number];

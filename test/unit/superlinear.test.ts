@@ -7,8 +7,8 @@ import { parseBaseUrl, parseListen } from '../../src/config/addresses.ts';
 import { loadWebConfig } from '../../src/config/web-file.ts';
 import { causeOf } from '../../src/domain/cause.ts';
 import { readErrorInfo } from '../../src/client/error-info.ts';
-import { createScrub } from '../../src/client/scrub.ts';
-import { readReply } from '../../src/client/sending/reply.ts';
+import { createScrub } from '../../src/client/secrets.ts';
+import { bodyOf } from '../../src/client/request.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import { validateSchedule } from '../../src/schedule/cron.ts';
 import { readUrl } from '../../src/store/postgres/url.ts';
@@ -63,7 +63,7 @@ const READERS: Readonly<Record<string, [longest: number, call: (text: string) =>
     LONGEST,
     (text) => {
       const head = { statusCode: 500, headers: { location: text, etag: text } };
-      return readReply({ head, body: Buffer.from(text) }, { conditional: false, scrub, now: 0 });
+      return bodyOf({ head, body: Buffer.from(text) }, { conditional: false, scrub, now: 0 });
     },
   ],
   'a cause': [LONGEST, (text) => causeOf({ error_id: text, error_msg: text })],

@@ -1,7 +1,7 @@
 import { getCACertificates } from 'node:tls';
-import { createDispatcher } from '../../client/sending/dispatcher.ts';
-import { exchange } from '../../client/sending/exchange.ts';
-import { withRetries } from '../../client/sending/retry.ts';
+import { createDispatcher } from '../../client/connections.ts';
+import { exchange } from '../../client/exchange.ts';
+import { withRetries } from '../../client/retry.ts';
 import { ApiError, type ApiFailureReason } from '../../monitor/errors.ts';
 import type { ServiceSettings } from '../../monitor/ports/service.ts';
 import { systemClock } from '../clock.ts';

@@ -11,8 +11,8 @@ import { statusOf, type Kind } from '../../domain/status.ts';
 import { ApiError } from '../../monitor/errors.ts';
 import type { ListingAnswer, ListingTable } from '../../monitor/ports/service.ts';
 import { decodeItems, isObject, notJson, parseItems } from '../json.ts';
-import { cleanText, cutCodePoints } from '../text.ts';
-import { describeItem } from '../unusable.ts';
+import { cleanText, cutCodePoints } from '../secrets.ts';
+import { describeItem } from '../errors.ts';
 import type { ListingRecords } from './record-memory.ts';
 import {
   createItemCollector,

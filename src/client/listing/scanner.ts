@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ApiError } from '../../monitor/errors.ts';
-import { createByteBuffer } from '../sending/byte-buffer.ts';
+import { createByteBuffer } from './byte-buffer.ts';
 
 /** Items that ended in a part of a body, which are not validated. Valid until the next part is scanned. */
 interface ScannedItems {

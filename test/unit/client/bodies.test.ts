@@ -1,49 +1,38 @@
 import { gzipSync } from 'node:zlib';
-import { describe, expect, it, onTestFinished } from 'vitest';
-import { systemClock } from '../../../src/app/clock.ts';
-import { createDispatcher } from '../../../src/client/sending/dispatcher.ts';
-import { exchange } from '../../../src/client/sending/exchange.ts';
-import { connect, listOptions, serve } from './harness.ts';
+import { describe, expect, it } from 'vitest';
+import { connect, failureOf, listOptions, RUNNING, serve } from './harness.ts';
 
 describe('a body that arrives byte by byte', () => {
-  const body = Buffer.from(JSON.stringify('x'.repeat(20_000)));
+  /** Requests a detail with a message of this length. */
+  async function read(length: number, coding: string) {
+    const body = Buffer.from(JSON.stringify({ error_info: { error_msg: 'x'.repeat(length) } }));
+    const { url } = await serve((_, response) => {
+      response.writeHead(200, { 'content-encoding': coding });
+      response.flushHeaders();
+      response.socket?.cork();
+      // At level 0 the compressed body has as many bytes.
+      for (const byte of coding === 'gzip' ? gzipSync(body, { level: 0 }) : body) {
+        response.write(Buffer.of(byte));
+      }
+      response.socket?.uncork();
+      response.end();
+    });
+    return connect({ baseUrl: url, timeoutMs: 60_000 }).service.getErrorInfo('p', 'id', RUNNING);
+  }
+
+  it.each(['identity', 'gzip'])('is read, with content encoding %s', async (coding) => {
+    const info = await read(8000, coding);
+    expect(info?.errorInfo.error_msg).toBe('x'.repeat(8000));
+  });
 
   it.each(['identity', 'gzip'])(
-    'is returned complete, with content encoding %s',
+    'is refused after 10,000 bytes, with content encoding %s',
     async (coding) => {
-      const { url } = await serve((_, response) => {
-        response.writeHead(200, { 'content-encoding': coding });
-        response.flushHeaders();
-        response.socket?.cork();
-        // At level 0 the compressed body has as many bytes.
-        for (const byte of coding === 'gzip' ? gzipSync(body, { level: 0 }) : body) {
-          response.write(Buffer.of(byte));
-        }
-        response.socket?.uncork();
-        response.end();
-      });
-      const dispatcher = createDispatcher({
-        clock: systemClock,
-        origin: url,
-        timeoutMs: 60_000,
-        authorities: undefined,
-        proxyUrl: undefined,
-      });
-      onTestFinished(() => dispatcher.destroy());
-      const { body: read, bytes } = await exchange(dispatcher, {
-        clock: systemClock,
-        origin: url,
-        path: '/',
-        headers: {},
-        timeoutMs: 60_000,
-        maxBytes: 1024 * 1024,
-        scrub: (text) => text,
-        onSent: () => {},
-        signal: new AbortController().signal,
-      });
-      if (read instanceof Error) throw read;
-      expect(read.equals(body)).toBe(true);
-      expect(bytes).toBe(body.length);
+      const { reason, message } = await failureOf(read(20_000, coding));
+      expect([reason, message]).toEqual([
+        'invalid_response',
+        'the body has more than 10000 chunks, of fewer than 16 bytes on average',
+      ]);
     },
   );
 });

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import { readErrorInfo } from '../../../src/client/error-info.ts';
 import { connectionError } from '../../../src/client/errors.ts';
-import { readReply } from '../../../src/client/sending/reply.ts';
-import { createScrub } from '../../../src/client/scrub.ts';
+import { bodyOf } from '../../../src/client/request.ts';
+import { createScrub } from '../../../src/client/secrets.ts';
 import type { ObservedRecord } from '../../../src/domain/record.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 import { readListing } from '../../support/read-listing.ts';
@@ -26,7 +26,7 @@ function details(statusCode: number, headers: Record<string, string>, body: stri
   const head = { statusCode, headers };
   try {
     const answer = { head, body: Buffer.from(body) };
-    readReply(answer, { conditional: false, scrub, now: 0 });
+    bodyOf(answer, { conditional: false, scrub, now: 0 });
   } catch (error) {
     if (error instanceof ApiError) return error.details;
     throw error;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createScrub } from '../../../src/client/scrub.ts';
+import { createScrub } from '../../../src/client/secrets.ts';
 import { readErrorInfo } from '../../../src/client/error-info.ts';
 
 const KEY = 'the-secret-key';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createScrub } from '../../../src/client/scrub.ts';
+import { createScrub } from '../../../src/client/secrets.ts';
 import type { Listing } from '../../../src/domain/record.ts';
 import type { Kind } from '../../../src/domain/status.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { parseRetryAfter } from '../../../src/client/sending/retry-after.ts';
+import { parseRetryAfter } from '../../../src/client/retry.ts';
 
 const now = Date.parse('2026-03-01T12:00:00Z');
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { delayBefore } from '../../../src/client/sending/retry.ts';
+import { delayBefore } from '../../../src/client/retry.ts';
 import {
   ApiError,
   type ApiErrorDetails,

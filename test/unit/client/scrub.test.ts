@@ -1,6 +1,6 @@
 import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createScrub } from '../../../src/client/scrub.ts';
+import { createScrub } from '../../../src/client/secrets.ts';
 import { anyText } from '../../support/any-text.ts';
 import { KEY_FORMS } from '../../support/written-keys.ts';
 

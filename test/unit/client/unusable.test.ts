@@ -5,7 +5,7 @@ import type { AddressInfo, Server } from 'node:net';
 import { expect, it, onTestFinished, vi } from 'vitest';
 import { answering, connect, failureOf, KEY, listOptions, raw, RUNNING, serve } from './harness.ts';
 import { parseJson } from '../../../src/client/json.ts';
-import { createScrub } from '../../../src/client/scrub.ts';
+import { createScrub } from '../../../src/client/secrets.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
 

@@ -1,8 +1,8 @@
 import dns from 'node:dns';
 import type { LookupFunction } from 'node:net';
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
-import type { Clock } from '../../monitor/ports/clock.ts';
-import type { ServiceSettings } from '../../monitor/ports/service.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
+import type { ServiceSettings } from '../monitor/ports/service.ts';
 
 /** Time without a request after which a connection is closed: longer than usual intervals of schedules. */
 const IDLE_MS = 2 * 60 * 1000;
