@@ -175,12 +175,16 @@ export interface FailureRow {
 /** Maximum number of failures that are grouped by cause for an answer: the thread that groups them also commits polls. */
 export const MAX_GROUPED_FAILURES = 50_000;
 
-/** Query for the causes of settled failures, most frequent first. */
-export interface CauseQuery {
-  /** Restricts the query to one project; absent for all configured projects. */
+/** What a query counts. */
+interface Scope {
+  /** Restricts it to one project; absent for all configured projects. */
   readonly project?: string | undefined;
-  /** Counts failures at this time and later, epoch ms. */
+  /** Counts what happened at this time and later, epoch ms. */
   readonly since: number;
+}
+
+/** Query for the causes of settled failures, most frequent first. */
+export interface CauseQuery extends Scope {
   /** Counts only so many failures, the newest ones; by default {@link MAX_GROUPED_FAILURES}. */
   readonly maxFailures?: number | undefined;
   /** Maximum number of causes. */
@@ -233,11 +237,7 @@ export interface RecordedEvents {
 }
 
 /** Query for the number of moves, which are transitions of prompts, in consecutive time spans that begin at `since`. */
-export interface MoveQuery {
-  /** Restricts the query to one project; absent for all configured projects. */
-  readonly project?: string | undefined;
-  /** Start of the first span, epoch ms. */
-  readonly since: number;
+export interface MoveQuery extends Scope {
   readonly spanMs: number;
   /** Maximum number of transitions that are read, newest first. */
   readonly limit: number;
@@ -262,11 +262,7 @@ export interface MoveCount {
 }
 
 /** Query for the number of moves to FAILED. */
-export interface FailureCountQuery {
-  /** Restricts the query to one project; absent for all configured projects. */
-  readonly project?: string | undefined;
-  /** Counts moves at this time and later, epoch ms. */
-  readonly since: number;
+export interface FailureCountQuery extends Scope {
   /** Counting stops at this number, which bounds the cost. */
   readonly limitPerProject: number;
 }

@@ -189,6 +189,25 @@ describe('the missing ids', () => {
   });
 });
 
+it('other work runs while many records are compared', async () => {
+  const many = Object.fromEntries(
+    Array.from({ length: 30_000 }, (_, index) => [`p${index}`, 'RUNNING' as const]),
+  );
+  let turns = 0;
+  const count = () => {
+    turns += 1;
+    next = setImmediate(count);
+  };
+  let next = setImmediate(count);
+  const { changes } = await compareListing(first, listing(many), options);
+  const compared = turns;
+  const records = new Map(changes.records.map((each) => [each.id, each]));
+  await compareListing({ baselined: true, records }, listing({}), options);
+  clearImmediate(next);
+  expect(compared).toBeGreaterThanOrEqual(6);
+  expect(turns - compared).toBeGreaterThanOrEqual(6);
+});
+
 it('ids that are names of object properties are treated like any other', async () => {
   const hostile = JSON.parse('{"__proto__": "FAILED", "constructor": "RUNNING"}') as Record<
     string,
