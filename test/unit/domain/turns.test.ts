@@ -14,6 +14,18 @@ it('inTurns handles the first slice at once, and lets other work run before each
   expect(seen.slice(0, 7)).toEqual([1, 2, 'other', 3, 4, 'other', 5]);
 });
 
+it('two loops never handle a slice in the same turn, but each its first one', async () => {
+  const seen: string[] = [];
+  const other = () => {
+    seen.push('|');
+    if (seen.length < 20) setImmediate(other);
+  };
+  setImmediate(other);
+  const loop = (name: string) => inTurns([1, 2, 3], (item) => seen.push(`${name}${item}`), 1);
+  await Promise.all([loop('a'), loop('b')]);
+  expect(seen.join('').replaceAll(/\|+/g, '|')).toBe('a1b1|a2|b2|a3|b3');
+});
+
 it('inTurns handles each item once, in order, and takes no turn for few of them', async () => {
   let turns = 0;
   const count = () => {

@@ -136,8 +136,9 @@ describe('a successful poll', () => {
     await poll();
     clearImmediate(next);
 
-    expect(log.of('record.transition')).toHaveLength(1000);
-    expect(most).toBeLessThan(100);
+    const total = log.of('record.transition').length;
+    expect(total).toBe(1000);
+    expect(Math.max(most, total - emitted)).toBeLessThan(100);
   });
 
   it('measures the lag from the due time to the first request', async () => {
