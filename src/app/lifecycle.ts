@@ -1,5 +1,5 @@
 import type { Clock, Timer } from '../monitor/ports/clock.ts';
-import type { Shutdown } from '../monitor/ports/shutdown.ts';
+import type { Shutdown } from '../monitor/ports/service.ts';
 
 export interface ShutdownControl extends Shutdown {
   /** Cancels every wait now, and requests in flight once `graceMs` are over. */

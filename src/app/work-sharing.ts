@@ -5,7 +5,7 @@ import { createSharedRate } from '../coordination/shared-rate.ts';
 import { createWorker, type Worker } from '../coordination/worker.ts';
 import type { FinishedPoll, Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { RateLimit } from '../monitor/ports/rate-limit.ts';
+import type { RateLimit } from '../monitor/ports/service.ts';
 import type { OwnedSnapshot, PollHealth, Store } from '../monitor/ports/store.ts';
 import type { PollRun } from '../monitor/poller.ts';
 import type { SharedStore } from '../store/open.ts';

@@ -1,7 +1,7 @@
 import { onAbort } from '../concurrency/on-abort.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Clock, Timer } from '../monitor/ports/clock.ts';
-import type { RateLimit, SendPermit } from '../monitor/ports/rate-limit.ts';
+import type { RateLimit, SendPermit } from '../monitor/ports/service.ts';
 
 /**
  * Class of a request, fixed when it enters: the first attempt of a listing whose project is healthy, any other attempt of a

@@ -1,7 +1,7 @@
 import pRetry from 'p-retry';
 import { ApiError, type ApiFailureReason } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { Shutdown } from '../monitor/ports/shutdown.ts';
+import type { Shutdown } from '../monitor/ports/service.ts';
 
 /** The pause between two attempts: backoff, or `Retry-After` if that is longer. */
 const FIRST_BACKOFF_MS = 500;

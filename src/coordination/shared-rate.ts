@@ -1,6 +1,6 @@
 import { StoreError } from '../monitor/errors.ts';
 import type { Clock, Timer } from '../monitor/ports/clock.ts';
-import type { SendPermit, RateLimit } from '../monitor/ports/rate-limit.ts';
+import type { SendPermit, RateLimit } from '../monitor/ports/service.ts';
 import { withTimeout } from './timeout.ts';
 import type { Coordinator } from './ports.ts';
 

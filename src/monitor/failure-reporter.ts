@@ -10,8 +10,7 @@ import {
 import { ApiError, StoreError } from './errors.ts';
 import type { Observer } from './events.ts';
 import type { Clock, Timer } from './ports/clock.ts';
-import type { EvaluationService } from './ports/service.ts';
-import type { Shutdown } from './ports/shutdown.ts';
+import type { EvaluationService, Shutdown } from './ports/service.ts';
 import type { FailureKey, PendingFailure, Store } from './ports/store.ts';
 
 /** Interval of the queries for due failures while some are being reported, and of the tries to query without a lease. */

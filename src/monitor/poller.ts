@@ -16,8 +16,7 @@ import {
   type ProjectMemory,
 } from './memory.ts';
 import type { Clock } from './ports/clock.ts';
-import type { EvaluationService, ListingAnswer } from './ports/service.ts';
-import type { Shutdown } from './ports/shutdown.ts';
+import type { EvaluationService, ListingAnswer, Shutdown } from './ports/service.ts';
 import type {
   CommittedTransition,
   KnownProject,

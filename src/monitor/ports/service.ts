@@ -1,7 +1,6 @@
 import type { FetchedErrorInfo } from '../../domain/failure.ts';
 import type { Listing } from '../../domain/record.ts';
 import type { Kind } from '../../domain/status.ts';
-import type { Shutdown } from './shutdown.ts';
 
 /** The `service` section of the configuration (docs/configuration.md#service). */
 export interface ServiceSettings {
@@ -19,6 +18,34 @@ export interface ServiceSettings {
   readonly authorities: string | undefined;
   /** May hold a login. Proxies named by the environment are not used. */
   readonly proxyUrl: string | undefined;
+}
+
+/** Signals that a shutdown sends to requests in flight and to their waits (docs/specification.md#stopping). */
+export interface Shutdown {
+  /** Aborts every wait (for a retry, a slot, the rate) and lets requests in flight end. */
+  readonly waits: AbortSignal;
+  /** Aborts requests in flight as well. */
+  readonly requests: AbortSignal;
+}
+
+/** Permission to send one request. */
+export interface SendPermit {
+  /** Records that the request goes out now. */
+  sent(): void;
+  /** Gives the permission back; without effect after `sent`. */
+  cancelled(): void;
+}
+
+/** Limits how often requests go out. */
+export interface RateLimit {
+  /**
+   * Returns the wait in ms before the first of `waiting` requests may be sent; Infinity while it is not known, such as while
+   * another request is reserved but not sent.
+   */
+  delay(waiting: number): number;
+  take(): SendPermit;
+  /** Registers a callback that is called when the delay becomes shorter without a call from outside. */
+  onShorterDelay?(wake: () => void): void;
 }
 
 /** By which a service recognises a listing when it comes again. Only the service that made it reads the rest of it. */

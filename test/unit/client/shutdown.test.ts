@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Clock } from '../../../src/monitor/ports/clock.ts';
-import type { Shutdown } from '../../../src/monitor/ports/shutdown.ts';
+import type { Shutdown } from '../../../src/monitor/ports/service.ts';
 import { answering, connect, failureOf, listOptions, ofType, serve } from './harness.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 
