@@ -4,7 +4,6 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import Database from 'better-sqlite3';
-import { parseFaults } from '../src/simulator/faults/fault-text.ts';
 import { openReader } from '../src/store/sqlite/sqlite-reader.ts';
 import { debianTool } from '../test/support/debian-tool.ts';
 import { NODE_FLAGS } from '../test/support/node-flags.ts';
@@ -73,29 +72,6 @@ const MAX_GROWTH: AtRest = {
     ['Immediate', 2],
   ]),
 };
-
-/** Faults that the preset `all` lacks and a reader of listings must handle. */
-const DAMAGES = [
-  'items=numeric-id',
-  'items=long-id',
-  'items=surrogate-id',
-  'items=no-status',
-  'items=numeric-status',
-  'items=prototype-keys',
-  'items=odd-fields',
-  'items=not-an-object',
-  'items=none-usable',
-  'echo=item',
-  'echo=redirect',
-  'echo=validation',
-];
-/** Items echo keys in listings only: an error_info with a key would differ from the world's. */
-const FAULTS = parseFaults(`all,${DAMAGES.map((damage) => `${damage}:0.006`).join(',')}`).flatMap(
-  (rule) =>
-    rule.fault.kind === 'echo' && rule.fault.where === 'item'
-      ? (['list_prompts', 'list_datasets'] as const).map((endpoint) => ({ ...rule, endpoint }))
-      : [rule],
-);
 
 /** Project that reloads add and remove, and that the service does not know. */
 const STRANGER = { id: 'nobody knows it', datasets: true };
@@ -183,7 +159,7 @@ async function run(
     required('strace', debianTool('strace', 'strace')),
   );
 
-  scene.live(FAULTS);
+  scene.live(true);
   let member = await disturb(scene.start(), size.storm);
   await scene.end(member, 'SIGTERM');
   print(`storm: ${scene.journal.length} listings`);
@@ -191,7 +167,7 @@ async function run(
   member = scene.start({ nodeArgs: [...NODE_FLAGS, ...PROBED] });
   const measured: AtRest[] = [];
   for (const part of size.life) {
-    scene.live(FAULTS);
+    scene.live(true);
     await disturb(member, part);
     await scene.rest();
     measured.push(await measureAtRest(member));

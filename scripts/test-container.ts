@@ -9,8 +9,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import { startSimulator } from '../src/simulator/server.ts';
-import { World } from '../src/simulator/world/world.ts';
+import { Life } from '../src/simulator/life.ts';
+import { DEFAULT_PROJECTS } from '../src/simulator/texts.ts';
+import { World } from '../src/simulator/world.ts';
+import { startWorld } from '../test/support/service.ts';
 
 const execute = promisify(execFile);
 /** Maximum size of the output of a call. */
@@ -32,9 +34,12 @@ cleanup.defer(() => rm(directory, { recursive: true, force: true }));
 // The user of the container is not the owner of this directory.
 await chmod(directory, 0o755);
 
-const world = new World({ now: () => Date.now() });
-const simulator = await startSimulator({ world, tickMs: 100, keys: 'the-first-key-of-many' });
-cleanup.defer(() => simulator.close());
+const world = new World(DEFAULT_PROJECTS);
+const life = new Life(world);
+const ticks = setInterval(() => life.step(), 100);
+cleanup.defer(() => clearInterval(ticks));
+const keys = new Map([['the-first-key-of-many', undefined]]);
+const service = cleanup.use(await startWorld(world, keys));
 const secret = await createMountedSecret(join(directory, 'secret'), 'the-first-key-of-many');
 const configDirectory = join(directory, 'etc');
 await mkdir(configDirectory);
@@ -42,7 +47,7 @@ await writeFile(
   join(configDirectory, 'evalwatch.yaml'),
   JSON.stringify({
     service: {
-      base_url: simulator.url,
+      base_url: service.url,
       api_key_file: '/run/secrets/evalwatch/key',
       max_requests_per_second: 0,
     },
@@ -160,7 +165,8 @@ report('evalwatch is on the PATH');
 await waitFor('moves are seen', async () => (await transitions()) > 0);
 
 const before = await failedPolls();
-simulator.keys.set('the-second-key-of-many');
+keys.clear();
+keys.set('the-second-key-of-many', undefined);
 await waitFor('a revoked key fails polls', async () => (await failedPolls()) > before);
 await secret.replace('the-second-key-of-many');
 await waitFor(

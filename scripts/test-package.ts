@@ -8,8 +8,8 @@ import { mkdir, mkdtemp, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os';
 import { delimiter, dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { startSimulator } from '../src/simulator/server.ts';
-import { World } from '../src/simulator/world/world.ts';
+import { World } from '../src/simulator/world.ts';
+import { startWorld } from '../test/support/service.ts';
 import { root } from './package.ts';
 
 /** A command of a package without all its files may wait for ever. */
@@ -50,14 +50,14 @@ assert.equal(await evalwatch('--version'), `${version}\n`);
 await evalwatch('init', 'example.yaml');
 assert.match(await readFile(join(cwd, 'example.yaml'), 'utf8'), /^# Configuration of evalwatch/);
 report('writes a configuration');
-const world = new World({ now: () => Date.now() });
-const simulator = await startSimulator({ world, keys: KEY });
-cleanup.defer(() => simulator.close());
-const [project = ''] = world.projects;
+const project = 'checkout-bot';
+const world = new World([project]);
+world.addPrompt(project, { status: 'RUNNING' });
+const service = cleanup.use(await startWorld(world, new Map([[KEY, project]])));
 await writeFile(
   join(cwd, 'evalwatch.yaml'),
   JSON.stringify({
-    service: { base_url: simulator.url, api_key_env: 'EVAL_KEY' },
+    service: { base_url: service.url, api_key_env: 'EVAL_KEY' },
     projects: [{ id: project }],
     store: { path: 'evalwatch.db' },
   }),

@@ -1,7 +1,7 @@
-import type { IncomingMessage } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { type Answer, type ServedListing, emptyAnswer } from '../../src/simulator/answer.ts';
-import type { FaultFreeAnswer } from '../../src/simulator/service.ts';
+import type { Answer, Request } from '../../src/simulator/service.ts';
+import type { ServedListing } from '../../test/support/oracle/observation.ts';
+import { listingIn } from '../../test/support/service.ts';
 import type { Kernel } from './kernel.ts';
 import type { Machine } from './machine.ts';
 
@@ -42,12 +42,17 @@ export const CALM: Weather = {
   slow: 0,
 };
 
+/** An answer, and what its client can read of a listing. */
+interface Served extends Answer {
+  readonly listing: ServedListing | undefined;
+}
+
 const DETAIL = /^\/v2\/prompts\//;
 
 export interface NetworkOptions {
   readonly kernel: Kernel;
   readonly machine: Machine;
-  readonly answer: (request: IncomingMessage) => FaultFreeAnswer;
+  readonly answer: (request: Request) => Served;
   readonly weather: () => Weather;
   /** Called when a request goes out to a host, for a listing or the details of a prompt. */
   readonly onSent: (host: string, isDetail: boolean) => void;
@@ -118,9 +123,9 @@ export function createNetwork(options: NetworkOptions) {
       });
     }
 
-    function respond({ status, headers, body, listing }: Answer): void {
+    function respond({ status, headers, body, listing }: Served): void {
       const { cut, garbled } = weather();
-      let bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+      let bytes = body;
       const isCut = bytes.length > 0 && kernel.chance(cut);
       const isGarbled = bytes.length > 1 && !isCut && kernel.chance(garbled);
       if (isCut || isGarbled) bytes = bytes.subarray(0, Math.floor(kernel.random() * bytes.length));
@@ -164,7 +169,7 @@ export function createNetwork(options: NetworkOptions) {
       const headers = { ...lowerCase(request.headers), host };
       kernel.after(kernel.between(0.2, 20), () => {
         const asked = { method: request.method, url: request.path, headers };
-        const given = failure ?? answer(asked as unknown as IncomingMessage).answer;
+        const given = failure ?? answer(asked);
         const ms = kernel.chance(slow) ? kernel.between(500, 15_000) : kernel.between(0.2, 60);
         deliver(lateMs ?? ms, () => (isLost ? fail('ECONNRESET') : respond(given)));
       });
@@ -184,14 +189,13 @@ export function createNetwork(options: NetworkOptions) {
   };
 }
 
-function errorAnswer(kernel: Kernel): Answer {
+function errorAnswer(kernel: Kernel): Served {
   const status = [500, 503, 429][Math.floor(kernel.random() * 3)] ?? 500;
   const headers: Record<string, string> = kernel.chance(0.3)
     ? { 'retry-after': String(1 + Math.floor(kernel.random() * 30)) }
     : {};
   const body = Buffer.from('{"detail":"simulated"}');
-  const delivery = { kind: 'whole' } as const;
-  return { status, headers, body, chunked: false, delayMs: 0, delivery, listing: undefined };
+  return { status, headers, body, listing: undefined };
 }
 
 /** Returns a copy, because the client frees the memory of what it has read. */
@@ -213,8 +217,8 @@ export const ADDRESSES = ['http://service.test', 'http://twin.test'] as const;
 const HOSTS = ADDRESSES.map((address) => new URL(address).host);
 
 /** A listing as a service served it last. */
-interface Served {
-  readonly body: Answer['body'];
+interface Version {
+  readonly body: Buffer;
   readonly number: number;
   /** Whether it has an item without an id after the others. */
   readonly isOdd: boolean;
@@ -227,17 +231,17 @@ const NO_ID = [null, null] as const;
 /**
  * Creates two services with the same listings. Each has its own numbers as ETags: a number of one mostly names another
  * listing at the other.
- * @param answer answers of a service without ETags
+ * @param answer answers of one of them
  * @param isOdd whether a changed listing has an undocumented item
  */
 export function createTwins(
-  answer: (request: IncomingMessage) => FaultFreeAnswer,
+  answer: (request: Request) => Answer,
   isOdd: () => boolean,
-): (request: IncomingMessage) => FaultFreeAnswer {
-  const served = new Map<string, Served>();
+): (request: Request) => Served {
+  const served = new Map<string, Version>();
 
   /** Gives a changed listing the next number, or a higher one that the other service gave to another listing. */
-  function serve(host: string, listing: string, body: Answer['body']): Served {
+  function serve(host: string, listing: string, body: Buffer): Version {
     const own = served.get(`${host} ${listing}`);
     if (own?.body === body) return own;
     const others = HOSTS.filter((one) => one !== host)
@@ -252,24 +256,18 @@ export function createTwins(
 
   return (request) => {
     const found = answer(request);
-    const { body, headers, listing, status } = found.answer;
-    if (listing?.items === undefined || status !== 200) return found;
+    const { body, headers } = found;
+    const listing = listingIn(found, request.url);
+    if (listing === undefined) return { ...found, listing };
     const { host = '' } = request.headers;
     const own = serve(host, `${listing.kind} ${listing.project}`, body);
     const etag = `"${own.number}"`;
     const isAdded = own.isOdd && listing.items.length > 0;
     const told = isAdded ? { ...listing, items: [...listing.items, NO_ID] } : listing;
     if (request.headers['if-none-match'] === etag) {
-      return { ...found, answer: { ...emptyAnswer(304, { etag }), listing: told } };
+      return { status: 304, headers: { etag }, body: Buffer.alloc(0), listing: told };
     }
-    const sent = isAdded ? withOddItem(body) : body;
-    const tagged = { ...found.answer, body: sent, headers: { ...headers, etag }, listing: told };
-    return { ...found, answer: tagged };
+    const sent = isAdded ? Buffer.concat([body.subarray(0, -1), Buffer.from(ODD_ITEM)]) : body;
+    return { status: 200, headers: { ...headers, etag }, body: sent, listing: told };
   };
-}
-
-function withOddItem(body: Answer['body']): Answer['body'] {
-  return Buffer.isBuffer(body)
-    ? Buffer.concat([body.subarray(0, -1), Buffer.from(ODD_ITEM)])
-    : body;
 }

@@ -1,5 +1,5 @@
 import type { Config } from '../../src/config/config.ts';
-import type { World } from '../../src/simulator/world/world.ts';
+import type { RandomWorld } from '../random-world.ts';
 import type { Access, Backend } from './backend.ts';
 import type { createCourse } from './course.ts';
 import type { createDatabaseClock, createSetbacks, createWallClocks } from './faults/clocks.ts';
@@ -20,7 +20,7 @@ export interface Simulation {
   readonly course: Course;
   readonly sources: Sources;
   readonly hosts: readonly Host[];
-  readonly world: World;
+  readonly world: RandomWorld;
   readonly backend: Backend;
   readonly conditions: ReturnType<typeof createConditions>;
   readonly databaseClock: ReturnType<typeof createDatabaseClock>;

@@ -1,6 +1,5 @@
-import { createService } from '../../src/simulator/service.ts';
-import { createKeyRing } from '../../src/simulator/world/key-ring.ts';
-import { World } from '../../src/simulator/world/world.ts';
+import { answerTo } from '../../src/simulator/service.ts';
+import { RandomWorld } from '../random-world.ts';
 import { randomNumbers } from '../random.ts';
 import { createCourse, createHosts } from './course.ts';
 import { createDatabaseClock, createSetbacks, createWallClocks } from './faults/clocks.ts';
@@ -118,19 +117,27 @@ export async function simulate(source: string, part: Part, seed: number): Promis
   };
 }
 
-function createWorld({ kernel, projects }: Course, seed: number): World {
-  return new World({
+function createWorld({ kernel, projects }: Course, seed: number): RandomWorld {
+  return new RandomWorld({
     now: () => START + kernel.now(),
     seed,
     projects: projects.map(({ id }) => id),
     promptsPerProject: 8,
-    datasetsPerProject: 1,
-    rates: { start: 0.2, finish: 0.15, fail: 0.4, arrivals: 0.1, comeBack: 0.3 },
+    datasetsPerProject: 0,
+    rates: {
+      start: 0.2,
+      finish: 0.15,
+      fail: 0.4,
+      rerun: 0.02,
+      arrivals: 0.1,
+      comeBack: 0.3,
+      dataset: 0,
+    },
   });
 }
 
 /** Advances the world until the middle of the calm, so that everything can end. */
-function turnWorld(course: Course, world: World, until: number): void {
+function turnWorld(course: Course, world: RandomWorld, until: number): void {
   const { kernel } = course;
   if (course.isCalm() && kernel.now() > until) return;
   world.step();
@@ -188,8 +195,11 @@ function assemble(given: Given, seed: number): Simulation {
   simulation.endings = createEndings(simulation);
   simulation.failovers = createFailovers(simulation);
   simulation.outages = createOutages(simulation);
-  const service = createService({ world, keys: createKeyRing(KEY), etag: 'none' });
-  const answer = createTwins(service, () => kernel.chance(ODD_LISTING));
+  const keys = new Map([[KEY, undefined]]);
+  const answer = createTwins(
+    (request) => answerTo(request, world, keys),
+    () => kernel.chance(ODD_LISTING),
+  );
   simulation.start = createStarts(simulation, answer);
   return simulation;
 }

@@ -1,6 +1,6 @@
-import type { ErrorInfo } from '../../src/simulator/world/error-info.ts';
 import { isDeepStrictEqual } from 'node:util';
-import { World } from '../../src/simulator/world/world.ts';
+import type { ErrorInfo, World } from '../../src/simulator/world.ts';
+import { RandomWorld } from '../random-world.ts';
 
 const TICK_MS = 300;
 /** Maximum time from a daemon's request for an error_info to its line, on a busy machine. */
@@ -22,12 +22,15 @@ export function createLivingWorld(
   seed: number,
   { promptsPerProject, pace }: { readonly promptsPerProject: number; readonly pace: number },
 ): LivingWorld {
-  const world = new World({
+  const told = new Map<string, { readonly at: number; readonly info: ErrorInfo }[]>();
+  const world = new RandomWorld({
     now: () => Date.now(),
     seed,
     projects,
     promptsPerProject,
+    datasetsPerProject: 3,
     oddIds: true,
+    onError: (id, info) => told.set(id, [...(told.get(id) ?? []), { at: Date.now(), info }]),
     rates: {
       start: 0.15 * pace,
       finish: 0.1 * pace,
@@ -38,26 +41,8 @@ export function createLivingWorld(
       dataset: 0.1 * pace,
     },
   });
-  const told = new Map<string, { readonly at: number; readonly info: ErrorInfo }[]>();
-  let seen = 0;
   let timer: NodeJS.Timeout | undefined;
 
-  function remember(project: string, id: string): void {
-    const info = world.prompts(project)?.get(id)?.error_info;
-    if (info) told.set(id, [...(told.get(id) ?? []), { at: Date.now(), info }]);
-  }
-
-  function step(): void {
-    world.step();
-    for (const { seq, kind, project, id } of world.moves(seen)) {
-      if (kind === 'prompt') remember(project, id);
-      seen = seq;
-    }
-  }
-
-  for (const project of projects) {
-    for (const id of world.prompts(project)?.keys() ?? []) remember(project, id);
-  }
   return {
     world,
     gave: (promptId, errorInfo, at) => {
@@ -69,7 +54,7 @@ export function createLivingWorld(
     },
     hasErrorInfo: (project, promptId) => Boolean(world.prompts(project)?.get(promptId)?.error_info),
     start: () => {
-      timer = setInterval(step, TICK_MS);
+      timer = setInterval(() => world.step(), TICK_MS);
     },
     stop: () => clearInterval(timer),
   };

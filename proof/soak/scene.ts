@@ -2,9 +2,8 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { StoreReader } from '../../src/monitor/ports/store.ts';
-import type { FaultRule } from '../../src/simulator/faults/fault-plan.ts';
-import { startSimulator } from '../../src/simulator/server.ts';
-import type { JournalEntry } from '../../src/simulator/world/journal.ts';
+import { answerTo } from '../../src/simulator/service.ts';
+import type { World } from '../../src/simulator/world.ts';
 import {
   type ConfigurationChange,
   type Daemon,
@@ -17,6 +16,7 @@ import {
 import { differences } from '../../test/support/oracle.ts';
 import {
   type FailureRow,
+  type JournalEntry,
   listingsOf,
   type LogLine,
   nameOf,
@@ -27,6 +27,9 @@ import {
 } from '../../test/support/oracle/observation.ts';
 import { checkGrowth, storedErrorTotals } from '../../test/support/oracle/totals.ts';
 import { type Scrape, scrape } from '../../test/support/scrape.ts';
+import { listingIn, startService } from '../../test/support/service.ts';
+import { randomNumbers } from '../random.ts';
+import { sendFaulty } from './faults.ts';
 import { createLivingWorld } from './living-world.ts';
 
 /** API key with special characters of URLs and regular expressions. */
@@ -34,6 +37,8 @@ const KEY = 'soaked-through-and-through/key+1';
 const MISSING_AFTER = 2;
 /** Maximum time between serving a listing and the commit of its poll, ms. */
 const POLL_MS = 10_000;
+/** A request of the service's own, which has no listing yet. */
+const UNCONDITIONAL = { method: 'GET', headers: { 'x-api-key': KEY } };
 /** Turns of the event loop in which the service reads what the kernel has of a killed process. */
 const TURNS = 50;
 const SCRAPES = 20;
@@ -76,14 +81,8 @@ export async function createScene(options: SceneOptions) {
   }));
   const ids = projects.map(({ id }) => id);
   const living = createLivingWorld(ids, seed, { promptsPerProject, pace });
-  const journal: JournalEntry[] = [];
-  const service = await startSimulator({
-    world: living.world,
-    keys: KEY,
-    faultSeed: seed,
-    journal: (entry) => journal.push(entry),
-  });
-  opened.defer(() => service.close());
+  const service = opened.use(await startRecorded(living.world, seed));
+  const { journal } = service;
   const place = opened.use(
     await workspace(service.url, {
       projects,
@@ -184,17 +183,17 @@ export async function createScene(options: SceneOptions) {
     });
   }
 
-  /** Makes the world move and the service faulty until {@link rest}. */
-  function live(faults: readonly FaultRule[] = []): void {
+  /** Makes the world move, and the service faulty if it is to be so, until {@link rest}. */
+  function live(isFaulty = false): void {
     living.stop();
     living.start();
-    service.faults.set(faults);
+    service.setFaulty(isFaulty);
   }
 
   /** Stops the world and its faults, and waits until every daemon has seen it as it is. */
   async function rest(): Promise<void> {
     living.stop();
-    service.faults.clear();
+    service.setFaulty(false);
     if (!(await isServedInPeace())) found.push('some listings are not asked for any more');
   }
 
@@ -322,6 +321,45 @@ export async function createScene(options: SceneOptions) {
       };
     },
     [Symbol.asyncDispose]: () => held.disposeAsync(),
+  };
+}
+
+/** Starts a service that keeps each listing that it has sent whole. */
+async function startRecorded(world: World, seed: number) {
+  const random = randomNumbers(seed);
+  const keys = new Map([[KEY, undefined]]);
+  const journal: JournalEntry[] = [];
+  const lastItems = new Map<string, JournalEntry['items']>();
+  let isFaulty = false;
+  const service = await startService(async ({ path }, response) => {
+    const producedAt = Date.now();
+    const { req } = response;
+    const answer = answerTo(req, world, keys);
+    const now = answerTo({ ...UNCONDITIONAL, url: path }, world, keys);
+    const request = { key: KEY, isConditional: req.headers['if-none-match'] !== undefined };
+    const listing = listingIn(now, path);
+    const read = await sendFaulty(
+      response,
+      { ...answer, listing },
+      request,
+      isFaulty ? random : undefined,
+    );
+    if (read === undefined || listing === undefined) return;
+    const { project, kind } = listing;
+    const items = read === 'last' ? lastItems.get(`${kind} ${project}`) : read.items;
+    if (items === undefined) return;
+    lastItems.set(`${kind} ${project}`, items);
+    const times = { producedAt, finishedAt: Date.now() };
+    const unchanged = response.statusCode === 304;
+    journal.push({ seq: journal.length + 1, project, kind, ...times, unchanged, items });
+  });
+  return {
+    url: service.url,
+    journal: journal as readonly JournalEntry[],
+    setFaulty: (value: boolean) => {
+      isFaulty = value;
+    },
+    [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
   };
 }
 

@@ -84,6 +84,11 @@ const DROPPED: readonly (readonly [
   ['status', '--watch', 'run `watch evalwatch status`'],
   ['export', '--output', 'redirect stdout, as in `evalwatch export > moves.ndjson`'],
   ['export', '--force', 'redirect stdout, as in `evalwatch export > moves.ndjson`'],
+  [
+    'simulate',
+    '--faults',
+    'to see polls fail, stop it, or put a proxy such as Toxiproxy before it',
+  ],
 ];
 
 /**

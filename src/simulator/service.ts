@@ -1,173 +1,136 @@
-import type { IncomingMessage } from 'node:http';
+import { once } from 'node:events';
 import {
-  type Answer,
-  bodyAnswer,
-  emptyAnswer,
-  errorAnswer,
-  jsonAnswer,
-  validationAnswer,
-} from './answer.ts';
-import type { Endpoint } from './faults/fault-plan.ts';
-import type { KeyRing } from './world/key-ring.ts';
-import { createListings } from './world/listings.ts';
-import { type Kind, promptDetail } from './world/records.ts';
-import type { World } from './world/world.ts';
+  createServer,
+  type IncomingHttpHeaders,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { World } from './world.ts';
 
-export type EtagStyle = 'none' | 'weak' | 'strong';
+/** The default key of a simulation. */
+export const DEFAULT_KEY = 'simulated-service-key';
 
-export interface ServiceOptions {
-  readonly world: World;
-  readonly keys: KeyRing;
-  /** ETags of listings. Without `none`, a matching If-None-Match is answered 304. */
-  readonly etag: EtagStyle;
+/** The keys that a service accepts, each with the only project that it may read; undefined for all projects. */
+export type Keys = ReadonlyMap<string, string | undefined>;
+
+/** As much of a request as its answer depends on. */
+export interface Request {
+  readonly method?: string | undefined;
+  readonly url?: string | undefined;
+  readonly headers: IncomingHttpHeaders;
 }
 
-/** The answer of a service without faults, and the subject of the request. */
-export interface FaultFreeAnswer {
-  readonly answer: Answer;
-  readonly endpoint: Endpoint | 'other';
-  /** Project of the request; undefined if the request names nothing that exists. */
-  readonly project: string | undefined;
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: Buffer;
 }
 
-interface Route {
-  readonly endpoint: Endpoint;
-  readonly pattern: RegExp;
-  readonly parameter: 'projectid' | 'promptid';
-}
-
-const ROUTES: readonly Route[] = [
-  {
-    endpoint: 'list_datasets',
-    pattern: /^\/v2\/projects\/([^/]+)\/datasets\/$/,
-    parameter: 'projectid',
-  },
-  {
-    endpoint: 'list_prompts',
-    pattern: /^\/v2\/projects\/([^/]+)\/prompts\/$/,
-    parameter: 'projectid',
-  },
-  { endpoint: 'get_prompt', pattern: /^\/v2\/prompts\/([^/]+)\/$/, parameter: 'promptid' },
-];
-const MAX_ID_LENGTH = 512;
+/** Longer than any client keeps an idle connection, so that no request is sent on a connection that is closing. */
+const KEEP_ALIVE_MS = 75_000;
+const NO_BODY: Buffer = Buffer.alloc(0);
+const JSON_TYPE = { 'content-type': 'application/json' };
+const LISTING = /^\/v2\/projects\/([^/]+)\/(prompt|dataset)s\/$/;
+const PROMPT = /^\/v2\/prompts\/([^/]+)\/$/;
 
 /**
- * Answers requests as the documentation of the Evaluation Service describes. For cases that it does not describe, answers
- * like FastAPI: 401 for a missing or wrong key, 403 for the key of another project, 404, 405, and 307 to a path with a slash.
+ * Returns the answer to a request, as the documentation of the Evaluation Service describes it. What it does not describe is
+ * answered as FastAPI does: 401 to a missing or wrong key, 403 to the key of another project, 404, 405, and 307 to a path
+ * with a slash at its end. An unchanged listing is 304.
  */
-export function createService(
-  options: ServiceOptions,
-): (request: IncomingMessage) => FaultFreeAnswer {
-  const { world, keys } = options;
-  const listings = createListings(world);
-
-  function answerTo(request: IncomingMessage, route: Route, text: string): FaultFreeAnswer {
-    const { endpoint, parameter } = route;
-    const decoded = decode(text);
-    const id = decoded ?? '';
-    const project = endpoint === 'get_prompt' ? world.projectOfPrompt(id) : id;
-    const known = project !== undefined && world.prompts(project) !== undefined;
-    const about = { endpoint, project: known ? project : undefined };
-
-    const key = keyOf(request);
-    if (request.method !== 'GET') {
-      return { ...about, answer: errorAnswer(405, undefined, { allow: 'GET' }) };
-    }
-    if (key === '') return { ...about, answer: errorAnswer(401, 'API key is missing') };
-    if (!keys.isValid(key)) return { ...about, answer: errorAnswer(401, 'API key is not valid') };
-    const fault = decoded === undefined ? malformed(parameter) : invalid(parameter, decoded);
-    if (fault !== undefined) return { ...about, answer: fault };
-    if (!known) return { ...about, answer: errorAnswer(404) };
-    if (!keys.allows(key, project)) {
-      return { ...about, answer: errorAnswer(403, 'API key is not valid for this project') };
-    }
-    if (endpoint === 'get_prompt') {
-      const prompt = world.prompts(project)?.get(id);
-      return {
-        ...about,
-        answer: prompt ? jsonAnswer(200, promptDetail(prompt)) : errorAnswer(404),
-      };
-    }
-    const kind = endpoint === 'list_prompts' ? 'prompt' : 'dataset';
-    return { ...about, answer: listingAnswer(request, project, kind) };
+export function answerTo({ method, url = '', headers }: Request, world: World, keys: Keys): Answer {
+  const [path = '', query] = url.split('?', 2);
+  const [, projectText, kind] = LISTING.exec(path) ?? [];
+  const [, promptText] = PROMPT.exec(path) ?? [];
+  if (projectText === undefined && promptText === undefined) {
+    if (!LISTING.test(`${path}/`) && !PROMPT.test(`${path}/`)) return errorAnswer(404);
+    const target = `${path}/${query === undefined ? '' : `?${query}`}`;
+    return answer(307, { location: `http://${headers.host ?? ''}${target}` });
   }
+  if (method !== 'GET') return errorAnswer(405, undefined, { allow: 'GET' });
 
-  function listingAnswer(request: IncomingMessage, project: string, kind: Kind): Answer {
-    const rendered = listings(project, kind);
-    if (rendered === undefined) return errorAnswer(404);
-    const { body, items } = rendered;
-    const hasEtag = options.etag !== 'none';
-    const asked = hasEtag ? request.headers['if-none-match'] : undefined;
-    const listing = { project, kind, items, conditional: asked !== undefined };
-    if (!hasEtag) return { ...bodyAnswer(200, body, {}), listing };
-    const etag = rendered.etag();
-    const headers = { etag: `${options.etag === 'weak' ? 'W/' : ''}"${etag}"` };
-    if (asked !== undefined && matchesEtag(asked, etag)) {
-      return { ...emptyAnswer(304, headers), listing };
-    }
-    return { ...bodyAnswer(200, body, headers), listing };
+  const key = headers['x-api-key'] ?? '';
+  if (key === '') return errorAnswer(401, 'API key is missing');
+  if (typeof key !== 'string' || !keys.has(key)) return errorAnswer(401, 'API key is not valid');
+
+  const id = decode(projectText ?? promptText ?? '');
+  const project = promptText === undefined ? id : world.projectOf(id);
+  const prompts = world.prompts(project ?? '');
+  if (project === undefined || prompts === undefined) return errorAnswer(404);
+  if ((keys.get(key) ?? project) !== project) {
+    return errorAnswer(403, 'API key is not valid for this project');
   }
-
-  return (request) => {
-    const [path = '', query] = (request.url ?? '').split('?', 2);
-    const found = findRoute(path);
-    if (found === undefined) {
-      const slashed = findRoute(`${path}/`) !== undefined;
-      const answer = slashed ? redirectToSlash(request, path, query) : errorAnswer(404);
-      return { answer, endpoint: 'other', project: undefined };
-    }
-    return answerTo(request, found.route, found.text);
-  };
-}
-
-/** Returns the API key of a request; '' if it has none. */
-export function keyOf(request: IncomingMessage): string {
-  const key = request.headers['x-api-key'];
-  return typeof key === 'string' ? key : '';
-}
-
-function findRoute(path: string): { readonly route: Route; readonly text: string } | undefined {
-  for (const route of ROUTES) {
-    const text = route.pattern.exec(path)?.[1];
-    if (text !== undefined) return { route, text };
+  if (promptText !== undefined) {
+    const { id: _, ...detail } = prompts.get(id) ?? {};
+    return answer(200, JSON_TYPE, Buffer.from(JSON.stringify(detail)));
   }
-  return undefined;
+  const listing = world.listing(project, kind === 'dataset' ? 'dataset' : 'prompt');
+  if (listing === undefined) return errorAnswer(404);
+  const { body, etag } = listing;
+  const isKnown = headers['if-none-match'] === etag;
+  return isKnown ? answer(304, { etag }) : answer(200, { ...JSON_TYPE, etag }, body);
 }
 
-function redirectToSlash(request: IncomingMessage, path: string, query?: string): Answer {
-  const tail = query === undefined ? '' : `?${query}`;
-  return emptyAnswer(307, { location: `http://${request.headers.host ?? ''}${path}/${tail}` });
+function answer(status: number, headers: Answer['headers'], body = NO_BODY): Answer {
+  return { status, headers, body };
 }
 
-/** Decodes a path segment; returns undefined if its percent-encoding is invalid or is not UTF-8. */
-function decode(segment: string): string | undefined {
+/** Returns an error in the format of the service. */
+function errorAnswer(
+  status: number,
+  detail = STATUS_CODES[status],
+  headers: Answer['headers'] = {},
+): Answer {
+  return answer(status, { ...JSON_TYPE, ...headers }, Buffer.from(JSON.stringify({ detail })));
+}
+
+/** Decodes a segment of a path. One that is not percent-encoded UTF-8 stays, and names nothing. */
+function decode(segment: string): string {
   try {
     return decodeURIComponent(segment);
   } catch {
-    return undefined;
+    return segment;
   }
 }
 
-function malformed(parameter: string): Answer {
-  return validationAnswer(parameter, 'String should be valid percent-encoded UTF-8', 'value_error');
+export function send(response: ServerResponse, { status, headers, body }: Answer): void {
+  const length = status === 304 ? {} : { 'content-length': body.length };
+  response.writeHead(status, { ...headers, ...length }).end(body);
 }
 
-function invalid(parameter: string, id: string): Answer | undefined {
-  if (Array.from(id).length > MAX_ID_LENGTH) {
-    const msg = `String should have at most ${MAX_ID_LENGTH} characters`;
-    return validationAnswer(parameter, msg, 'string_too_long');
-  }
-  if (/\p{Cc}/u.test(id)) {
-    const msg = 'String should have no control characters';
-    return validationAnswer(parameter, msg, 'string_pattern_mismatch');
-  }
-  return undefined;
-}
-
-/** Returns whether an If-None-Match header contains this ETag, weak or strong. */
-function matchesEtag(ifNoneMatch: string, etag: string): boolean {
-  return ifNoneMatch
-    .split(',')
-    .map((tag) => tag.trim().replace(/^W\//, ''))
-    .some((tag) => tag === '*' || tag === `"${etag}"`);
+/**
+ * Serves a world on 127.0.0.1, and lets it live.
+ * @param options.port 0 is any free port
+ * @param options.step called every `tickMs`
+ * @throws {Error} of the system, when the port cannot be opened (`EADDRINUSE`)
+ */
+export async function startSimulator(
+  world: World,
+  {
+    port,
+    step,
+    tickMs,
+  }: { readonly port: number; readonly step: () => void; readonly tickMs: number },
+): Promise<{ readonly url: string; readonly close: () => Promise<void> }> {
+  const keys = new Map([[DEFAULT_KEY, undefined]]);
+  const server = createServer({ keepAliveTimeout: KEEP_ALIVE_MS }, (request, response) => {
+    request.resume();
+    send(response, answerTo(request, world, keys));
+  });
+  server.listen(port, '127.0.0.1');
+  await once(server, 'listening');
+  const ticks = setInterval(step, tickMs);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the server listens on a port
+  const address = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${address.port}`,
+    close: async () => {
+      clearInterval(ticks);
+      const closed = once(server, 'close');
+      server.close();
+      server.closeAllConnections();
+      await closed;
+    },
+  };
 }

@@ -9,14 +9,14 @@ import bcrypt from 'bcrypt';
 import Database from 'better-sqlite3';
 import { vi } from 'vitest';
 import { parse } from 'yaml';
-import { startSimulator } from '../../src/simulator/server.ts';
-import type { ErrorInfo } from '../../src/simulator/world/error-info.ts';
-import { World } from '../../src/simulator/world/world.ts';
+import { answerTo, send } from '../../src/simulator/service.ts';
+import { type ErrorInfo, World } from '../../src/simulator/world.ts';
 import { makeCertificate } from '../support/certificates.ts';
 import { startHere } from '../support/daemon-here.ts';
 import { debianTool, IN_CI } from '../support/debian-tool.ts';
 import { workspace } from '../support/evalwatch.ts';
 import { freePort } from '../support/free-port.ts';
+import { errorOf, startService } from '../support/service.ts';
 import { withTeams, withWebhooks } from '../support/team-routes.ts';
 
 // The whole way of an alert: a simulated service, evalwatch, Prometheus, Alertmanager, and the webhook that it notifies.
@@ -49,11 +49,16 @@ export async function startAlerting(
 ) {
   await using opened = new AsyncDisposableStack();
   const webhook = opened.use(await startWebhook());
-  const world = new World({ now: Date.now, projects, promptsPerProject: 0 });
+  const world = new World(projects);
   for (const id of projects) world.addPrompt(id, { id: promptOf(id), status: 'RUNNING' });
-  const keys = Object.fromEntries(projects.map((id) => [id, keyOf(id)]));
-  const simulator = await startSimulator({ world, keys });
-  opened.defer(() => simulator.close());
+  const keys = new Map(projects.map((id) => [keyOf(id), id]));
+  let isBroken = false;
+  const service = opened.use(
+    await startService((_, response) => {
+      if (isBroken) response.socket?.destroy();
+      else send(response, answerTo(response.req, world, keys));
+    }),
+  );
 
   const addresses = {
     daemon: `127.0.0.1:${await freePort()}`,
@@ -61,7 +66,7 @@ export async function startAlerting(
     webhook: webhook.url,
   };
   const place = opened.use(
-    await workspace(simulator.url, {
+    await workspace(service.url, {
       web: { listen: addresses.daemon, config_file: 'web.yaml' },
       projects: projects.map((id) => ({ id, api_key_file: `${id}.key`, ...optionsOf(id) })),
     }),
@@ -92,13 +97,17 @@ export async function startAlerting(
 
   return {
     webhook,
-    /** Lets the first prompt of a project fail, by default with a sample error_info. */
-    failPrompt: (project: string, errorInfo?: ErrorInfo) =>
-      world.setStatus(project, promptOf(project), 'FAILED', errorInfo),
-    revokeKey: (project: string) => simulator.keys.revoke(keyOf(project)),
-    giveKeyBack: (project: string) => simulator.keys.set(keyOf(project), project),
-    breakConnections: () => simulator.faults.set([{ fault: { kind: 'reset', when: 'before' } }]),
-    mendConnections: () => simulator.faults.clear(),
+    /** Lets the first prompt of a project fail. */
+    failPrompt: (project: string, errorInfo: ErrorInfo = errorOf(promptOf(project))) =>
+      world.setStatus(promptOf(project), 'FAILED', errorInfo),
+    revokeKey: (project: string) => void keys.delete(keyOf(project)),
+    giveKeyBack: (project: string) => void keys.set(keyOf(project), project),
+    breakConnections: () => {
+      isBroken = true;
+    },
+    mendConnections: () => {
+      isBroken = false;
+    },
     /** Returns the alerts in Alertmanager. */
     alerts: () => manager.alerts(),
     stopDaemon: () => daemon.stop(),

@@ -1,9 +1,8 @@
 import type { Settlement } from '../../../src/domain/failure.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import type { FailureRow, StoreReader, TransitionRow } from '../../../src/monitor/ports/store.ts';
-import type { ServedListing } from '../../../src/simulator/answer.ts';
-import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 import { type Move, type State, UNKNOWING, takeNote } from '../../../test/support/oracle/model.ts';
+import type { JournalEntry, ServedListing } from '../../../test/support/oracle/observation.ts';
 import type { Simulation } from '../parts.ts';
 import { KEY, MISSING_AFTER } from '../scenario.ts';
 
@@ -330,7 +329,7 @@ export function createOracle({ course, world, databaseClock }: Simulation) {
   return {
     save,
     /** Records a listing that a process has read whole. */
-    read: (process: string, { project, kind, items = [] }: ServedListing) => {
+    read: (process: string, { project, kind, items }: ServedListing) => {
       if (kind !== 'prompt') return;
       const times = { seq: 0, producedAt: 0, finishedAt: 0 };
       // A 304 is recorded with the listing that it stands for: the process must not take another one for it.

@@ -5,6 +5,10 @@ import type { Daemon } from '../../app/daemon.ts';
 import { commandName } from '../../config/environment.ts';
 import { visible } from '../../domain/visible.ts';
 import type { MonitorEvent } from '../../monitor/events.ts';
+import { Life } from '../../simulator/life.ts';
+import { DEFAULT_KEY, startSimulator } from '../../simulator/service.ts';
+import { DEFAULT_PROJECTS } from '../../simulator/texts.ts';
+import { World } from '../../simulator/world.ts';
 import type { Context, Define } from '../command.ts';
 import { loadConfiguration } from '../query.ts';
 import { startUnlessStopped } from './run.ts';
@@ -34,13 +38,13 @@ async function start(
 ): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'evalwatch-demo-'));
   opened.defer(() => rm(directory, { recursive: true, force: true }));
-  const [{ startSimulator }, { World }, { DEFAULT_KEY }] = await Promise.all([
-    import('../../simulator/server.ts'),
-    import('../../simulator/world/world.ts'),
-    import('../../simulator/world/key-ring.ts'),
-  ]);
-  const world = new World({ now: () => context.clock.now() });
-  const simulator = await startSimulator({ world, tickMs: 1000 });
+  const world = new World(DEFAULT_PROJECTS, () => context.clock.now());
+  const life = new Life(world);
+  const simulator = await startSimulator(world, {
+    port: 0,
+    tickMs: 1000,
+    step: () => life.step(),
+  });
   opened.defer(() => simulator.close());
   signal.throwIfAborted();
 
@@ -65,6 +69,8 @@ function configuration(baseUrl: string, projects: readonly string[]): string {
   base_url: ${baseUrl}
   api_key_file: api-key
 schedule: "*/2 * * * * *"
+expect:
+  max_running: 2m
 projects:
 ${projects.map((id) => `  - id: ${JSON.stringify(id)}\n    datasets: true`).join('\n')}
 store:

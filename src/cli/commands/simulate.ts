@@ -1,10 +1,8 @@
 import { InvalidArgumentError, Option } from 'commander';
-import { DEFAULT_KEY } from '../../simulator/world/key-ring.ts';
-import type { FaultRule } from '../../simulator/faults/fault-plan.ts';
-import { faultSyntax, parseFaults } from '../../simulator/faults/fault-text.ts';
-import { DEFAULT_PROJECTS } from '../../simulator/world/sample-texts.ts';
-import { DEFAULT_PROMPTS_PER_PROJECT, World } from '../../simulator/world/world.ts';
-import { startSimulator } from '../../simulator/server.ts';
+import { DEFAULT_PROMPTS, Life } from '../../simulator/life.ts';
+import { DEFAULT_KEY, startSimulator } from '../../simulator/service.ts';
+import { DEFAULT_PROJECTS } from '../../simulator/texts.ts';
+import { World } from '../../simulator/world.ts';
 import type { Context, Define } from '../command.ts';
 import { interval, positiveInteger } from '../options.ts';
 
@@ -15,7 +13,6 @@ interface SimulateOptions {
   readonly tick: number;
   readonly projects: readonly string[];
   readonly prompts: number;
-  readonly faults: readonly FaultRule[];
 }
 
 export const defineSimulate: Define = (command, run) => {
@@ -39,24 +36,16 @@ export const defineSimulate: Define = (command, run) => {
     )
     .option(
       '--prompts <n>',
-      'number of prompts in each project',
+      'number of prompts in each project at first; it grows by half',
       positiveInteger,
-      DEFAULT_PROMPTS_PER_PROJECT,
-    )
-    .addOption(
-      new Option('--faults <list>', 'faults to inject, as kind[=argument][:probability],…')
-        .argParser(parseFaultsOption)
-        .default([], 'none'),
+      DEFAULT_PROMPTS,
     )
     .addHelpText(
       'after',
-      `\nFaults:\n${faultSyntax()
-        .map((line) => `  ${line}`)
-        .join('\n')}
-
+      `
 Examples:
   evalwatch simulate
-  evalwatch simulate --projects checkout-bot --prompts 200 --tick 200ms --faults status=503/2:0.1,drip=100:0.05`,
+  evalwatch simulate --projects checkout-bot --prompts 200 --tick 200ms`,
     )
     .action(run(simulate));
 };
@@ -65,19 +54,12 @@ async function simulate(context: Context, options: SimulateOptions): Promise<num
   const stop = Promise.withResolvers<void>();
   context.signals.onSignal = () => stop.resolve();
   const { port, seed, tick, projects, prompts } = options;
-  const world = new World({
-    now: () => context.clock.now(),
-    seed,
-    projects,
-    promptsPerProject: prompts,
-  });
-  const simulator = await startSimulator({
-    world,
+  const world = new World(projects, () => context.clock.now());
+  const life = new Life(world, seed, prompts);
+  const simulator = await startSimulator(world, {
     port,
     tickMs: tick,
-    faults: options.faults,
-    faultSeed: seed,
-    journal: true,
+    step: () => life.step(),
   }).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'EADDRINUSE')
       error.message += '; name another port with --port, or 0 for any free one';
@@ -103,14 +85,6 @@ function parseProjectIds(text: string): readonly string[] {
     throw new InvalidArgumentError(`Project ${JSON.stringify(duplicate)} is named twice.`);
   }
   return ids;
-}
-
-function parseFaultsOption(text: string): readonly FaultRule[] {
-  try {
-    return parseFaults(text);
-  } catch (error) {
-    throw new InvalidArgumentError(error instanceof Error ? error.message : String(error));
-  }
 }
 
 /** 0 is any free port. */

@@ -1,6 +1,6 @@
 import { expect, it, vi } from 'vitest';
+import { randomNumbers } from '../../../proof/random.ts';
 import type { FailureKey, ProjectSnapshot } from '../../../src/monitor/ports/store.ts';
-import { createRandom } from '../../../src/simulator/random.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { describePostgres, healthAt, type Worker } from '../../support/postgres-store.ts';
 import { withCause } from '../../support/failures.ts';
@@ -46,9 +46,9 @@ describePostgres('the snapshot of owned projects', (open) => {
   it.each([1, 2])(
     'equals a full read after each of 150 random operations (seed %i)',
     async (seed) => {
-      const random = createRandom(seed);
+      const random = randomNumbers(seed);
       const pick = <Value>(values: readonly Value[]) =>
-        random.pick(values as readonly [Value, ...Value[]]);
+        values[Math.floor(random() * values.length)] as Value;
       await using db = await open();
       const first = await db.worker();
       const workers = [first, await db.worker()];
@@ -59,7 +59,7 @@ describePostgres('the snapshot of owned projects', (open) => {
       /** Polls with all workers; only the commit of the owner is accepted. */
       const see = async () => {
         const project = pick(configured);
-        const ids = ['x', 'y', 'z'].filter(() => random.chance(0.8));
+        const ids = ['x', 'y', 'z'].filter(() => random() < 0.8);
         const seen = Object.fromEntries(ids.map((id) => [id, pick(STATUSES)]));
         for (const worker of workers) await worker.see(project, seen, at);
       };
@@ -70,7 +70,7 @@ describePostgres('the snapshot of owned projects', (open) => {
         unchanged: async () => {
           const project = pick(configured);
           for (const worker of workers) {
-            await pollUnchanged(worker, project, at, random.chance(0.5));
+            await pollUnchanged(worker, project, at, random() < 0.5);
           }
         },
         settle: async () => {
@@ -89,7 +89,7 @@ describePostgres('the snapshot of owned projects', (open) => {
           worker.store.disown(project);
         },
         configure: async () => {
-          configured = PROJECTS.filter(() => random.chance(0.8));
+          configured = PROJECTS.filter(() => random() < 0.8);
           if (configured.length === 0) configured = ['a'];
           await pick(workers).store.configureProjects(configured, at);
         },

@@ -1,6 +1,6 @@
-import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
 import { type Move, type Rules, type State, UNKNOWING, takeNote } from './model.ts';
 import {
+  type JournalEntry,
   type Listing,
   type LogLine,
   type Observation,

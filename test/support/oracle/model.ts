@@ -1,4 +1,4 @@
-import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
+import type { JournalEntry } from './observation.ts';
 
 // A second implementation of docs/specification.md#transitions, written from that page and not from the daemon's code.
 

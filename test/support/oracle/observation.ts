@@ -1,5 +1,3 @@
-import type { JournalEntry } from '../../../src/simulator/world/journal.ts';
-
 /** Everything to compare once the world stands still and polling has ended. */
 export interface Observation {
   /** Listings that the simulated service has served, in order. */
@@ -87,12 +85,28 @@ export interface StatusRow {
   readonly missing: number;
 }
 
-type Kind = JournalEntry['kind'];
-
 /** One kind of record of one project. */
 export interface Listing {
   readonly project: string;
-  readonly kind: Kind;
+  readonly kind: 'prompt' | 'dataset';
+}
+
+/** What a client can read of a listing. */
+export interface ServedListing extends Listing {
+  /** Id and status of each item as they are in the JSON, null if absent. In the order of the body, unusable ones included. */
+  readonly items: readonly (readonly [id: unknown, status: unknown])[];
+}
+
+/** A listing that was sent completely, so that its client may have read it. */
+export interface JournalEntry extends ServedListing {
+  /** Counts from 1, in the order in which the answers ended. */
+  readonly seq: number;
+  /** When the body was created, epoch ms. */
+  readonly producedAt: number;
+  /** When the operating system accepted the last byte, epoch ms. */
+  readonly finishedAt: number;
+  /** Whether the answer was a 304. */
+  readonly unchanged: boolean;
 }
 
 export function listingsOf({ projects }: Pick<Observation, 'projects'>): readonly Listing[] {

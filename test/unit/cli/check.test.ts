@@ -4,8 +4,8 @@ import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { startSimulator } from '../../../src/simulator/server.ts';
-import { World } from '../../../src/simulator/world/world.ts';
+import { World } from '../../../src/simulator/world.ts';
+import { startWorld } from '../../support/service.ts';
 import { commandLine, evalwatch } from '../../support/command-line.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 
@@ -294,25 +294,31 @@ describe('check of a valid configuration', () => {
 });
 
 describe('check --connect', () => {
+  const STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED'];
+
   async function setUp() {
     const projects = ['alpha', 'beta'];
-    const world = new World({ now: () => Date.now(), seed: 1, projects, promptsPerProject: 20 });
-    const simulator = await startSimulator({ world, keys: 'k'.repeat(20) });
+    const world = new World(projects);
+    for (const project of projects) {
+      for (const status of STATUSES) {
+        for (let n = 0; n < 5; n += 1) world.addPrompt(project, { status });
+      }
+    }
+    const service = await startWorld(world, new Map([['k'.repeat(20), undefined]]));
     const directory = temporaryDirectory();
     const check = (ids: readonly string[], ...args: string[]) => {
-      const service = { base_url: simulator.url };
       const config = writeConfiguration(
         directory,
         ids.map((id) => ({ id })),
-        { service },
+        { service: { base_url: service.url } },
       );
       return commandLine(['check', '--connect', '--config', config, ...args]);
     };
     return {
       check,
       directory,
-      requests: simulator.requests,
-      [Symbol.asyncDispose]: () => simulator.close(),
+      arrivals: service.arrivals,
+      [Symbol.asyncDispose]: () => service[Symbol.asyncDispose](),
     };
   }
 
@@ -329,8 +335,8 @@ describe('check --connect', () => {
       expect(connection['bytes']).toBeGreaterThan(1000);
       expect(connection['duration_ms']).toBeGreaterThan(0);
     }
-    const listings = place.requests.recent.filter(({ endpoint }) => endpoint === 'list_prompts');
-    expect(listings.map(({ url }) => url).toSorted()).toEqual([
+    const listings = place.arrivals.filter(({ project }) => project !== undefined);
+    expect(listings.map(({ path }) => path).toSorted()).toEqual([
       '/v2/projects/alpha/prompts/',
       '/v2/projects/beta/prompts/',
     ]);

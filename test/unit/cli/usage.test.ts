@@ -141,6 +141,10 @@ describe('bad usage', () => {
     [['status', '--watch=5s'], /status has no --watch any more: run `watch evalwatch status`/],
     [['export', '--output', 'x'], /export has no --output any more: redirect stdout/],
     [['export', '--force'], /export has no --force any more: redirect stdout/],
+    [
+      ['simulate', '--faults', 'hang'],
+      /simulate has no --faults any more: .*stop it, or put a proxy/,
+    ],
     [['simulate', '--projects', 'a,b, a'], /Project "a" is named twice\./],
     [['simulate', '--projects', 'a,,b'], /A project id must not be empty\./],
   ])('exits 2 with an explanation: %j', async (args, message) => {

@@ -3,8 +3,8 @@ import { basename, dirname, join } from 'node:path';
 import { parseEnv } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
-import { DEFAULT_KEY } from '../../../src/simulator/world/key-ring.ts';
-import { DEFAULT_PROJECTS } from '../../../src/simulator/world/sample-texts.ts';
+import { DEFAULT_KEY } from '../../../src/simulator/service.ts';
+import { DEFAULT_PROJECTS } from '../../../src/simulator/texts.ts';
 import { CONFIG, image, loadInImage, readText, readYaml } from './repository.ts';
 
 const VARIABLE = /\$\{(\w+):([-?])([^}]*)\}/g;

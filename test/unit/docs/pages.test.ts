@@ -12,7 +12,7 @@ const architecture = read('docs/architecture.md');
 
 const MAX_FILES = 20;
 /** Folders that the page describes in the row of the folder above. */
-const PARTS = /^(store\/\w+|config|cli|simulator|web\/page)\//;
+const PARTS = /^(store\/\w+|config|cli|web\/page)\//;
 
 function foldersOf(path: string): readonly string[] {
   return readdirSync(join(root, 'src', path), { withFileTypes: true })
