@@ -37,21 +37,7 @@ export interface RunWatcher {
 const MAX_WAITING = 1000;
 
 /** Creates the scheduler of the engine's projects. */
-export function createScheduling(
-  engine: Pick<
-    Engine,
-    | 'emit'
-    | 'observe'
-    | 'mayPoll'
-    | 'poll'
-    | 'config'
-    | 'configured'
-    | 'health'
-    | 'onOwnershipChange'
-  >,
-  clock: Clock,
-  watcher?: RunWatcher,
-): Scheduling {
+export function createScheduling(engine: Engine, clock: Clock, watcher?: RunWatcher): Scheduling {
   /** Polls on request that run. */
   const requested = new Map<string, Promise<FinishedPoll | undefined>>();
   let isStopped = false;

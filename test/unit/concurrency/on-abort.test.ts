@@ -25,18 +25,3 @@ it('onAbort adds one listener for any number of callbacks', () => {
   for (let n = 0; n < 1000; n += 1) onAbort(signal, () => {});
   expect(listen).toHaveBeenCalledTimes(1);
 });
-
-it('onAbort removes its listener with the last callback, and accepts further callbacks', () => {
-  const controller = new AbortController();
-  const { signal } = controller;
-  const callback = vi.fn<() => void>();
-  const stopListening = vi.spyOn(signal, 'removeEventListener');
-  const takeBack = onAbort(signal, () => {});
-  takeBack();
-  expect(stopListening).toHaveBeenCalledTimes(1);
-  onAbort(signal, callback);
-  takeBack();
-  onAbort(signal, callback);
-  controller.abort();
-  expect(callback).toHaveBeenCalledTimes(2);
-});
