@@ -17,8 +17,8 @@ export interface Schedule {
   /** Returns the first run after this moment, on a whole second. */
   nextAfter(ms: number): number;
   /**
-   * Returns the longest gap between two runs in the 9 years from `now` on, ms (docs/metrics.md#schedule). Exact where clocks do
-   * not change; elsewhere never shorter, and at most two hours longer. Calculated once.
+   * Returns the longest gap between two runs in the 9 years from `now` on, ms (docs/metrics.md#schedule). Calculated once. Exact
+   * where clocks do not change; elsewhere never shorter than a gap, and longer by at most twice the change.
    */
   maxIntervalMs(now: number): number;
 }

@@ -232,12 +232,16 @@ export class Scheduler {
     const startedAt = clock.monotonic();
     const now = clock.now();
     const nextBeatAt = (Math.floor(now / SECOND) + 1) * SECOND;
+    const current = this.#entries;
     for (const entry of entries) {
+      // `mayRun` may have set other projects.
+      if (this.#entries !== current) return;
       if (entry.dueAt >= nextBeatAt) continue;
       if (entry.dueAt <= now) this.#tick(entry, now);
       if (entry.dueAt > now && entry.dueAt < nextBeatAt) this.#await(entry, now);
       if (clock.monotonic() - startedAt > MAX_TURN_MS) {
         // An iterator of a map goes on where it was left.
+        this.#rest?.cancel();
         this.#rest = clock.timeout(0, () => this.#lookAt(entries));
         return;
       }
