@@ -1,16 +1,24 @@
 import type { Dispatcher } from 'undici';
 import type { SecretSource } from '../domain/options.ts';
+import type { Kind } from '../domain/status.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Endpoint, Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { RateLimit, EvaluationService, ServiceSettings } from '../monitor/ports/service.ts';
+import type {
+  EvaluationService,
+  ListingAnswer,
+  ListOptions,
+  RateLimit,
+  ServiceSettings,
+} from '../monitor/ports/service.ts';
 import type { ApiKey, ReadApiKey } from './api-key.ts';
 import { createConnections, createDispatcher } from './connections.ts';
 import { readErrorInfo } from './error-info.ts';
 import { createRateLimit, Gate } from './gate.ts';
+import { ListingReader } from './listing/listing.ts';
 import { createRecordMemory } from './listing/record-memory.ts';
-import { createListingRequest } from './listing-request.ts';
-import { createSender } from './request.ts';
+import { createItemScanner } from './listing/scanner.ts';
+import { type ApiRequest, createSender, etagOf, hasNextPage } from './request.ts';
 import { withRetries } from './retry.ts';
 
 export interface EvaluationServiceOptions {
@@ -49,16 +57,9 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   const connections = createConnections(open, clock);
   const rate = options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock);
   const gate = new Gate(service.maxConcurrency, rate, clock);
-  const send = createSender({
-    service,
-    version,
-    connections,
-    gate,
-    clock,
-    emit,
-  });
+  const send = createSender({ service, version, connections, gate, clock, emit });
   const memory = createRecordMemory();
-  const request = createListingRequest({ send, maxItems: service.maxItems, memory });
+  const startScan = createItemScanner(service.maxItems);
   /** Listings that are known to have further pages. */
   const paged = new Set<string>();
 
@@ -75,39 +76,58 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     }
   }
 
+  /** Requests a listing once, and reads it as it arrives. */
+  async function listOnce(
+    kind: Kind,
+    request: Omit<ApiRequest<ListingAnswer>, 'onPiece' | 'interpret'>,
+    { previous, allowDifference }: Pick<ListOptions, 'previous' | 'allowDifference'>,
+    onNextPage: () => void,
+  ): Promise<ListingAnswer> {
+    const { scrub } = request.key;
+    const records = memory.readListing();
+    let reader: ListingReader | undefined;
+    // Created with the first piece, as many answers are a 304 without a body.
+    const read = () => {
+      reader ??= new ListingReader({ kind, previous, allowDifference, scrub, startScan, records });
+      return reader;
+    };
+    try {
+      return await send({
+        ...request,
+        onPiece: (piece) => read().push(piece),
+        interpret: async (body, head) => {
+          if (body === undefined) return { unchanged: true, full: false };
+          if (hasNextPage(head)) onNextPage();
+          return await read().finish(etagOf(head), request.signal.requests);
+        },
+      });
+    } finally {
+      records.end();
+    }
+  }
+
   return {
-    list: async (
-      project,
-      kind,
-      { previous, etag, allowDifference, isFailing, onRequest, signal },
-    ) => {
+    list: async (project, kind, wanted) => {
+      const { etag, isFailing, onRequest, signal } = wanted;
       signal.waits.throwIfAborted();
       const path = `/v2/projects/${segmentOf(project)}/${kind}s/`;
       const endpoint = kind === 'prompt' ? 'list_prompts' : 'list_datasets';
       const emitRetry = emitRetries(endpoint, emit);
+      const onStart = () => {
+        onRequest();
+        emitRetry();
+      };
+      const onNextPage = () => {
+        if (paged.has(path)) return;
+        paged.add(path);
+        emit({ type: 'listing.paged', project, kind });
+      };
       const attempt = async (number: number) =>
-        await withKey(project, (key) =>
-          request({
-            kind,
-            endpoint,
-            path,
-            key,
-            previous,
-            etag,
-            allowDifference,
-            requestClass: isFailing || number > 1 ? 'failing' : 'healthy',
-            signal,
-            onStart: () => {
-              onRequest();
-              emitRetry();
-            },
-            onNextPage: () => {
-              if (paged.has(path)) return;
-              paged.add(path);
-              emit({ type: 'listing.paged', project, kind });
-            },
-          }),
-        );
+        await withKey(project, async (key) => {
+          const requestClass = isFailing || number > 1 ? 'failing' : 'healthy';
+          const request = { endpoint, path, key, etag, requestClass, signal, onStart } as const;
+          return await listOnce(kind, request, wanted, onNextPage);
+        });
       return await withRetries(attempt, {
         retries: service.retries,
         signal,
@@ -125,17 +145,18 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
       const path = `/v2/prompts/${segmentOf(promptId)}/`;
       const endpoint = 'get_prompt';
       const onStart = emitRetries(endpoint, emit);
-      return await withKey(project, (key) =>
-        send({
+      return await withKey(project, async (key) => {
+        const interpret = (body: Buffer | undefined) => body && readErrorInfo(body, key.scrub);
+        return await send({
           endpoint,
           path,
           key,
           requestClass: 'detail',
           signal,
           onStart,
-          interpret: (body) => body && readErrorInfo(body, key.scrub),
-        }),
-      );
+          interpret,
+        });
+      });
     },
 
     storing: memory.storing,

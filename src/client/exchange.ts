@@ -15,7 +15,7 @@ const MAX_KEPT_BYTES = 1024 * 1024;
 const KEPT_BEGINNING_BYTES = 64 * 1024;
 /** Limit of interim answers, such as 103 Early Hints: a flood of them would block the event loop until the deadline. */
 const MAX_INTERIM_ANSWERS = 1000;
-/** A body in more chunks than this is refused if they have fewer bytes on average: reading them takes longer than the network. */
+/** A body in more chunks than this is refused if they have fewer bytes than this on average. */
 const MANY_CHUNKS = 10_000;
 const MIN_CHUNK_BYTES = 16;
 /** Chunks that are read in one turn of the event loop, a few milliseconds: a connection can deliver 100,000 at once. */

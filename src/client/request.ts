@@ -48,7 +48,7 @@ export interface ApiRequest<T> {
  * aborts.
  * @throws {ApiError}
  */
-export type Sender = <T>(request: ApiRequest<T>) => Promise<T>;
+type Sender = <T>(request: ApiRequest<T>) => Promise<T>;
 
 export function createSender({
   service,
