@@ -173,21 +173,11 @@ interface PlannedProject {
 const RUN_COUNT = 5;
 
 function planProjects(projects: readonly ProjectConfig[], now: number): readonly PlannedProject[] {
-  // Thousands of projects may share a schedule.
-  const plans = new Map<string, Omit<PlannedProject, 'project'>>();
   return projects.map((project) => {
-    const shared = `${project.schedule}\n${project.timezone}`;
-    let plan = plans.get(shared);
-    if (plan === undefined) {
-      const schedule = parseSchedule(project.schedule, project.timezone);
-      const nextRuns: number[] = [];
-      while (nextRuns.length < RUN_COUNT) {
-        nextRuns.push(schedule.nextAfter(nextRuns.at(-1) ?? now));
-      }
-      plan = { nextRuns, intervalMs: schedule.maxIntervalMs(now) };
-      plans.set(shared, plan);
-    }
-    return { project, ...plan };
+    const schedule = parseSchedule(project.schedule, project.timezone);
+    const nextRuns: number[] = [];
+    while (nextRuns.length < RUN_COUNT) nextRuns.push(schedule.nextAfter(nextRuns.at(-1) ?? now));
+    return { project, nextRuns, intervalMs: schedule.maxIntervalMs(now) };
   });
 }
 
