@@ -20,7 +20,7 @@ export interface ConfigInForce {
   set(config: Config): void;
 }
 
-export function createConfigInForce(first: Config, clock: Pick<Clock, 'now'>): ConfigInForce {
+export function createConfigInForce(first: Config, clock: Clock): ConfigInForce {
   let config = first;
   let projects: ReadonlyMap<string, ProjectConfig> = new Map();
   return {

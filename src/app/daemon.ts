@@ -62,7 +62,7 @@ export interface DaemonOptions {
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { config, loadConfig, logger, clock, revision, signal, observers = [] } = options;
   const { configFile: file } = config.web;
-  const protection = file ? await openWebProtection({ file, clock, logger }) : undefined;
+  const protection = file ? await openWebProtection(file, clock, logger) : undefined;
   // A daemon that cannot listen leaves no new store behind.
   await assertCanListen(config.web);
   await using opened = new AsyncDisposableStack();
@@ -72,7 +72,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { store, sharing, reporter } = engine;
   if (sharing !== undefined) setFlagsFromString(WORKER_HEAP_FLAG);
 
-  const heartbeat = createHeartbeat({ engine, logger, clock });
+  const heartbeat = createHeartbeat(engine, logger, clock);
   const scheduling = createScheduling(engine, clock, heartbeat);
   const metrics = createEngineMetrics(engine, scheduling, { clock, revision });
   const feed = new EventFeed(store, sharing && FOLLOW_INTERVAL_MS);

@@ -8,7 +8,7 @@ export interface ShutdownControl extends Shutdown {
   end(): void;
 }
 
-export function createShutdown(clock: Pick<Clock, 'timeout'>): ShutdownControl {
+export function createShutdown(clock: Clock): ShutdownControl {
   const waits = new AbortController();
   const requests = new AbortController();
   let deadline: Timer | undefined;

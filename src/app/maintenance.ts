@@ -14,7 +14,7 @@ export interface MaintenanceOptions {
   readonly store: Pick<Store, 'prune'>;
   readonly expectations: Pick<LearnedExpectations, 'refresh'>;
   readonly retentionMs: number;
-  readonly clock: Pick<Clock, 'now' | 'every'>;
+  readonly clock: Clock;
   /** Each looks at some files and takes up their changes. */
   readonly looks: readonly (() => Promise<void>)[];
 }
@@ -40,11 +40,7 @@ export function startMaintenance(options: MaintenanceOptions): () => void {
 }
 
 /** Does some work now and at an interval, unless it is still running. Returns the function that stops it. */
-function repeat(
-  clock: Pick<Clock, 'every'>,
-  intervalMs: number,
-  work: () => Promise<void>,
-): () => void {
+function repeat(clock: Clock, intervalMs: number, work: () => Promise<void>): () => void {
   let running: Promise<void> | undefined;
   const run = () => {
     running ??= work()

@@ -13,20 +13,16 @@ const MAX_WAIT_MS = 10_000;
 /** Maximum number of single projects that are polled on request at the same time, so that requests cannot crowd out the schedule. */
 const MAX_SINGLE_POLLS = 8;
 
-export interface PollNowOptions {
-  readonly engine: Pick<
-    Engine,
-    'config' | 'configured' | 'projects' | 'mayPoll' | 'health' | 'ownerOf'
-  >;
-  readonly scheduling: Pick<Scheduling, 'pollNow' | 'isPolling'>;
-  readonly clock: Pick<Clock, 'now' | 'timeout'>;
-  /** Maximum time that an answer waits, ms; by default 10 s. */
-  readonly maxWaitMs?: number;
-}
-
-/** Creates the function that polls on request (docs/specification.md#poll-now). */
-export function createPollNow(options: PollNowOptions): PollNow {
-  const { engine, scheduling, clock, maxWaitMs = MAX_WAIT_MS } = options;
+/**
+ * Creates the function that polls on request (docs/specification.md#poll-now).
+ * @param maxWaitMs maximum time that an answer waits
+ */
+export function createPollNow(
+  engine: Engine,
+  scheduling: Scheduling,
+  clock: Clock,
+  maxWaitMs = MAX_WAIT_MS,
+): PollNow {
   let singlePolls = 0;
   let isPollingAll = false;
 

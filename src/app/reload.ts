@@ -44,7 +44,7 @@ export interface ReloadOptions {
   /** @throws {ConfigError} */
   readonly loadConfig: () => Promise<Config>;
   readonly logger: Logger;
-  readonly clock: Pick<Clock, 'monotonic'>;
+  readonly clock: Clock;
   /** Applies a configuration whole, or rejects and changes nothing. */
   readonly apply: (config: Config) => Promise<void>;
   readonly onResult: (result: ReloadResult) => void;

@@ -26,19 +26,16 @@ export interface WebProtection extends ChangingProtection {
   onResult(listener: (ok: boolean) => void): void;
 }
 
-export interface WebProtectionOptions {
-  /** The web configuration file, absolute. */
-  readonly file: string;
-  readonly clock: Pick<Clock, 'monotonic'>;
-  readonly logger: Logger;
-}
-
 /**
  * Loads the web configuration, and later its changes (docs/web-configuration.md#while-it-runs).
+ * @param file the web configuration file, absolute
  * @throws {ConfigError} if it cannot be used
  */
-export async function openWebProtection(options: WebProtectionOptions): Promise<WebProtection> {
-  const { file, clock, logger } = options;
+export async function openWebProtection(
+  file: string,
+  clock: Clock,
+  logger: Logger,
+): Promise<WebProtection> {
   const changes: (() => void)[] = [];
   const results: ((ok: boolean) => void)[] = [];
   const inSequence = limitConcurrency(1);

@@ -81,7 +81,7 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
       },
       monitor: () => monitor.state(),
       reload: () => reload.run(),
-      pollNow: createPollNow({ engine, scheduling, clock }),
+      pollNow: createPollNow(engine, scheduling, clock),
       onBug: createRequestFailureLog(options.logger),
     },
     { ...config.web, allowedHosts: () => engine.config().web.allowedHosts },

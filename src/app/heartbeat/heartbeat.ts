@@ -16,13 +16,7 @@ export interface Heartbeat extends RunWatcher {
   stop(): void;
 }
 
-export interface HeartbeatOptions {
-  readonly engine: Pick<Engine, 'config' | 'configured' | 'observe' | 'sharing' | 'shutdown'>;
-  readonly logger: Pick<Logger, 'warn'>;
-  readonly clock: Pick<Clock, 'now' | 'every'>;
-}
-
-export function createHeartbeat({ engine, logger, clock }: HeartbeatOptions): Heartbeat {
+export function createHeartbeat(engine: Engine, logger: Logger, clock: Clock): Heartbeat {
   const { waits } = engine.shutdown;
   const minutes = createMinutes(clock, (gap) => {
     decide(gap).catch(endProcess);

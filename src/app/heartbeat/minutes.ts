@@ -39,10 +39,7 @@ interface Minute {
  * Calls `onVerdict` once for each minute: at its end if it has a gap by then, otherwise when its last wanted poll has ended,
  * at the latest at the end of the next minute. A wanted poll that still runs then is a gap.
  */
-export function createMinutes(
-  clock: Pick<Clock, 'now'>,
-  onVerdict: (gap: Gap | undefined) => void,
-): Minutes {
+export function createMinutes(clock: Clock, onVerdict: (gap: Gap | undefined) => void): Minutes {
   let current = newMinute();
   /** The minute before, whose last polls may still run. */
   let last: Minute | undefined;

@@ -69,7 +69,7 @@ export class EventFeed {
    */
   async send(
     stream: StreamingApi,
-    clock: Pick<Clock, 'monotonic'>,
+    clock: Clock,
     { start, project, type }: StreamQuery,
   ): Promise<void> {
     const gone = new AbortController();

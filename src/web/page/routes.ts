@@ -110,10 +110,10 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
 
 /** Values that are made once for all clients, and kept for a second. */
 class Kept<Value> {
-  readonly #clock: Pick<Clock, 'monotonic'>;
+  readonly #clock: Clock;
   readonly #entries = new Map<string, { readonly value: Promise<Value>; until: number }>();
 
-  constructor(clock: Pick<Clock, 'monotonic'>) {
+  constructor(clock: Clock) {
     this.#clock = clock;
   }
 

@@ -1,5 +1,7 @@
 import { expect, it, vi } from 'vitest';
-import { createPollNow, type PollNowOptions } from '../../../src/app/poll-now.ts';
+import type { Engine } from '../../../src/app/engine.ts';
+import { createPollNow } from '../../../src/app/poll-now.ts';
+import type { Scheduling } from '../../../src/app/scheduling.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import type { FinishedPoll } from '../../../src/monitor/events.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
@@ -25,20 +27,17 @@ function setUp({
   lastPollAt = () => undefined,
 }: Changes = {}) {
   const poll = vi.fn<(id: string) => Promise<FinishedPoll | undefined>>(pollNow);
-  const options = {
-    engine: {
-      config: () => ({ service: { maxConcurrency: 4 } }),
-      configured: (id: string) => (ids.includes(id) ? { id } : undefined),
-      projects: () => ids.map((id) => ({ id })),
-      mayPoll: (id: string) => owned.includes(id),
-      health: () => ({ lastPollAt: lastPollAt() }),
-      ownerOf,
-    },
-    scheduling: { pollNow: poll, isPolling },
-    clock: fakeClock(),
-    maxWaitMs: 20,
-  } as unknown as PollNowOptions;
-  return { pollNow: createPollNow(options), poll, clock: options.clock };
+  const engine = {
+    config: () => ({ service: { maxConcurrency: 4 } }),
+    configured: (id: string) => (ids.includes(id) ? { id } : undefined),
+    projects: () => ids.map((id) => ({ id })),
+    mayPoll: (id: string) => owned.includes(id),
+    health: () => ({ lastPollAt: lastPollAt() }),
+    ownerOf,
+  } as unknown as Engine;
+  const scheduling = { pollNow: poll, isPolling } as unknown as Scheduling;
+  const clock = fakeClock();
+  return { pollNow: createPollNow(engine, scheduling, clock, 20), poll, clock };
 }
 
 it('a request polls one project, or all that this worker owns', async () => {

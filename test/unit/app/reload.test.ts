@@ -99,7 +99,7 @@ async function watched() {
       return next;
     },
     logger: { info: log, error: log } as unknown as Logger,
-    clock: { monotonic: () => now },
+    clock: { ...systemClock, monotonic: () => now },
     apply: async (config) => void (inForce = config),
     onResult: () => (reloads += 1),
     onError: () => {},

@@ -2,6 +2,7 @@ import { rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
+import { systemClock } from '../../../src/app/clock.ts';
 import type { Logger } from '../../../src/log/logger.ts';
 import { openWebProtection } from '../../../src/app/web-protection.ts';
 import { makeCertificate } from '../../support/certificates.ts';
@@ -32,11 +33,7 @@ async function open(text: string) {
   const say = (level: string) => (fields: object) => lines.push({ level, ...fields } as Line);
   const logger = { info: say('info'), error: say('error') } as unknown as Logger;
   let at = 0;
-  const protection = await openWebProtection({
-    file,
-    clock: { monotonic: () => at },
-    logger,
-  });
+  const protection = await openWebProtection(file, { ...systemClock, monotonic: () => at }, logger);
   protection.onResult((ok) => results.push(ok));
   let changes = 0;
   protection.onChange(() => (changes += 1));

@@ -12,6 +12,7 @@ import type { Engine } from '../../../../src/app/engine.ts';
 import { createHeartbeat } from '../../../../src/app/heartbeat/heartbeat.ts';
 import { version } from '../../../../src/app/version.ts';
 import type { HeartbeatUrl } from '../../../../src/config/config.ts';
+import type { Logger } from '../../../../src/log/logger.ts';
 import type { FinishedPoll, MonitorEvent, Observer } from '../../../../src/monitor/events.ts';
 import { PATIENCE } from '../../../support/evalwatch.ts';
 
@@ -57,10 +58,11 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
     shutdown: { waits: waits.signal },
   };
   const timers = new Map<() => void, number>();
-  const heartbeat = createHeartbeat({
-    engine: engine as unknown as Engine,
-    logger: { warn: (fields) => lines.push(fields) },
-    clock: {
+  const heartbeat = createHeartbeat(
+    engine as unknown as Engine,
+    { warn: (fields: Line) => lines.push(fields) } as unknown as Logger,
+    {
+      ...systemClock,
       now: () => 0,
       every: (ms, run) => {
         timers.set(run, ms);
@@ -68,7 +70,7 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
         return timer;
       },
     },
-  });
+  );
   heartbeat.start();
   const nextMinute = async () => {
     for (const run of timers.keys()) run();

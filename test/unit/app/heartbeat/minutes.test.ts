@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../../../src/app/clock.ts';
 import { createMinutes, type Gap } from '../../../../src/app/heartbeat/minutes.ts';
 import type { FinishedPoll } from '../../../../src/monitor/events.ts';
 
@@ -11,7 +12,9 @@ const NOT_STORED = { failure: { reason: 'server_error' }, isStored: false } as F
 /** Sets up minutes that a test ends and polls that it settles. */
 function setUp() {
   const verdicts: (Gap | 'whole')[] = [];
-  const minutes = createMinutes({ now: () => NOW }, (gap) => verdicts.push(gap ?? 'whole'));
+  const minutes = createMinutes({ ...systemClock, now: () => NOW }, (gap) =>
+    verdicts.push(gap ?? 'whole'),
+  );
   return {
     verdicts,
     minutes,
