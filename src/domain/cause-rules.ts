@@ -17,7 +17,7 @@ const LABELS =
   'text|reference|rationale|reasoning|explanation|feedback|comment|query|question|excerpt|snippet|passage|sentence|score|rating|grade|expected|actual';
 const UNSPACED_TEXTS = '输出|回复|回答|响应|答案|出力|応答|返答|응답|출력|답변';
 /** Unless a reason follows the announcement. */
-const REASON = String.raw`(?: |[45]\d\d\b|(?:[\w.]+ ){0,4}[\w.]*(?:error|exception|time[ds]?[ -]?out|fail|refused|reset|closed|denied|unavailable|exceed|overloaded|forbidden|unauthor|not found|missing|did not|does not|cannot|unable|truncated|limit))`;
+const REASON = String.raw`(?: |[45]\d\d\b|(?:[\w.]+ ){0,4}[\w.]*(?:error|exception|time[ds]?[ -]?out|fail|refused|reset|closed|denied|unavailable|exceed|overloaded|forbidden|unauthor|not found|missing|did not|does not|cannot|unable|truncated|limit|no such|invalid|unexpected|unknown|too (?:many|large|long)|required))`;
 /** How a text begins that needs no announcement: as models speak, or in Markdown. */
 const TALK = String.raw`(?:(?:I|I['’]m|My|Sure|Sorry|Here|As an AI|Based on|Overall|Yes(?=,)|No(?=,)|(?:The|This|Both|Neither) (?:assistant|answer|customer)s?)\b|\*\*|#+ |> )`;
 
@@ -29,7 +29,7 @@ const VERBS =
   "(?:is|was|are|were|has|have|had|does|did|do|could|cannot|can|can't|may|must|will|would|raised|threw|lost|not|[a-z]{2,}ed|fails|returns|exceeds|ist|wurde|hat)";
 const PREPOSITIONS = '(?:for|by|from|of|in|on|with|at|to|within|after|during)';
 /** These stand where names do and are none. */
-const NO_NAMES = String.raw`(?:${NOUNS}|${TEXTS}|${VERBS}|${PREPOSITIONS}|and|or|as|that|which|before|while|when|its?|an?|the|this|name|ids?|error|type|call|version|quota|limit|be|peer|server|client|input|unavailable|temporarily)(?![-\w.])`;
+const NO_NAMES = String.raw`(?:${NOUNS}|${TEXTS}|${VERBS}|${PREPOSITIONS}|and|or|as|that|which|before|while|when|its?|an?|the|this|name|ids?|error|type|call|version|quota|limit|be|peer|server|client|input|unavailable|temporarily|requests?|identifier|length|size)(?![-\w.])`;
 
 const EXTENSIONS =
   'jsonl?|ya?ml|csv|tsv|txt|md|pdf|png|jpe?g|webp|mp[34]|wav|py|[cm]?js|tsx?|java|rs|log|db|sqlite|zip|tar|gz|parquet|pt|bin|onnx|safetensors|gguf|html?|xml|toml|so|dll|sh|exe';
@@ -41,10 +41,13 @@ const DATES =
   '(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun|Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6}';
 
 /** A status of HTTP, where the words around it show that it is one. */
-const STATUS_BEFORE = String.raw`(?<=(?:^|(?<!exit )(?:http|status|code|error|exception|response|answered)\S{0,12}\W{1,3})...)(?! (?:items?|rows?|tokens?|bytes|samples?|ms|s)\b)`;
+const STATUS_BEFORE = String.raw`(?<=(?:^|(?<![Ee]xit )(?:[Hh]ttp|HTTP|[Ss]tatus|[Cc]ode|[Ee]rror|ERROR|[Ee]xception|[Rr]esponse|answered)\S{0,12}\W{1,3})...)(?! (?:items?|rows?|tokens?|bytes|samples?|ms|s)\b)`;
 const STATUS_AFTER =
   '(?=[ :-]{1,3}(?:Bad|Client|Conflict|Forbidden|Gateway|Gone|Internal|Method|Not|Payload|Payment|Proxy|Request|Resource|Server|Service|Time|Too|Un))';
 const STATUS = String.raw`[45]\d\d(?![\w.])(?:${STATUS_BEFORE}|${STATUS_AFTER}|(?<=\(...)(?=\)))`;
+
+/** The name of a class with that of its module, such as `psycopg2.errors.UniqueViolation`. */
+const CLASS = String.raw`(?:[a-z_]\w*\.)+[A-Z][A-Za-z]+(?![\w.])`;
 
 /** Applied to a text one after the other, in this order. */
 const RULES: readonly (readonly [what: RegExp, by: string])[] = [
@@ -55,10 +58,10 @@ const RULES: readonly (readonly [what: RegExp, by: string])[] = [
   ],
 
   // Quotes that stay: a status with its name, the value of a key, and the argument of an exception.
-  [exact`(["'])([1-5]\d\d [A-Z][A-Za-z' -]{1,40})\1`, '$2'],
+  [exact`(["'])([1-5]\d\d [A-Z][A-Za-z' -]{1,40}?)\1(?!\p{L})`, '$2'],
   [
-    exact`\b((?:message|msg|error|desc|details|reason) ?= ?|panicked at )(["'])([^"'{]{1,200})\2`,
-    '$1$3',
+    exact`\b(message|msg|error|desc|details|reason|panicked at)(?: ?= ?| )(["'])([^"'{]{1,200})\2`,
+    '$1: $3',
   ],
   [
     exact`((?:\b[A-Z]\w*(?:Error|Exception|Disconnected|Exceeded)|: |^)\((?:\d+, )?)(["'])([^"']{1,20} [^"']{1,300})\2(?=[,)])`,
@@ -102,15 +105,15 @@ const RULES: readonly (readonly [what: RegExp, by: string])[] = [
   ],
 
   // Every word with a digit, except a status.
-  [anyCase`(?<!${W})(?!${STATUS})[$€£]?${W}*\d${W}*(?<![.])|${W}{80,}`, MASK],
+  [exact`(?<!${W})(?!${STATUS}|${CLASS})[$€£]?${W}*\d${W}*(?<![.])|${W}{80,}`, MASK],
 
   // Names.
   [
-    anyCase`\b(${NOUNS})((?: id| name| called| named)?:? )(?!${NO_NAMES})(?:(?=${W}*[-_.])${W}+|(?<!: )[\p{L}\p{N}]+(?=:? (?:${VERBS}|${PREPOSITIONS})\b|[,;)]|\.?$))`,
+    anyCase`\b(${NOUNS})((?: id| name| called| named)?:? )(?!${NO_NAMES})(?:(?=${W}*[-_.]\w)${W}+|(?<!: )[\p{L}\p{N}]+(?=:? (?:${VERBS}|${PREPOSITIONS})\b|[,;)]| \[|\.?$))`,
     `$1$2${MASK}`,
   ],
   [exact`\b(${PREPOSITIONS}) (?=\w*[-_])(?=\S*\p{Ll})[\p{L}_-]+`, `$1 ${MASK}`],
-  [exact`\b(for) (?!${NO_NAMES})\p{L}+(?= ${VERBS}\b|[;)]|$)`, `$1 ${MASK}`],
+  [exact`\b(for) (?!${NO_NAMES})\p{L}+(?= (?:${VERBS}|from|on|at)\b|[;)]|$)`, `$1 ${MASK}`],
   [exact`\b(by|from|to|in) (?!${NO_NAMES})\p{L}+(?= ${VERBS}\b)`, `$1 ${MASK}`],
   [
     anyCase`\b((?:unknown|unsupported|invalid|unexpected|undefined|unrecognized)[^:]{0,40}: )[\w-]+$`,
@@ -124,6 +127,7 @@ const RULES: readonly (readonly [what: RegExp, by: string])[] = [
   // Units and the names of dates belong to their numbers. Several values in a row are one.
   [exact`(?:\b${DATES},? )+(?=<\*>)|(?<=<\*>,? )${DATES}\b`, ''],
   [exact`(?<=<\*>) ?(?:${UNITS})(?![\p{L}\p{N}])`, ''],
+  [exact`\b\w+-[\w-]+:(?=<\*>)`, ''],
   [exact`<\*>(?:[ ,:;./|+&~<>#@$%_-]{0,4}<\*>)+`, MASK],
   [exact` {2,}`, ' '],
   [exact`[ .:]+$`, ''],

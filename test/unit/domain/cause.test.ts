@@ -114,7 +114,7 @@ describe('shape of a message', () => {
     ['a.B: outer\n\tat a.b(C.java:1)\nCaused by: c.D: inner\n\tat a.b(C.java:1)', 'c.D: inner'],
     ['log\npanic: broke\n\ngoroutine 1 [running]:', 'panic: broke'],
     ["thread 'a' panicked at b.rs:1:2:\nbroke\nnote: x", 'thread panicked: broke'],
-    ["thread 'a' panicked at 'it broke', b.rs:1:2", 'thread <*> panicked at it broke, <*>'],
+    ["thread 'a' panicked at 'it broke', b.rs:1:2", 'thread <*> panicked at: it broke, <*>'],
     ['<!DOCTYPE html><html><head><title>502 Bad Gateway</title></head>', '502 Bad Gateway'],
     ['judge: <html><h1>Gone</h1></html>', 'judge: Gone'],
     [
