@@ -81,7 +81,7 @@ const RULES: readonly (readonly [what: RegExp, by: string])[] = [
   // What a model, a judge or a user wrote.
   [exact`\b(errors? for|for type|into|of type) [A-Z]\w+`, `$1 ${MASK}`],
   [
-    anyCase`((?<![-\w.])(?:${TEXTS})(?![-\w.])(?:[^:.,;]|[:.,;](?=\S)){0,60}: |\b(?:${LABELS}): |(?:${UNSPACED_TEXTS})[^:：]{0,20}[:：] ?)(?!${REASON}).+`,
+    anyCase`((?<![-\w.])(?:${TEXTS})(?![-\w.])(?:[^:.,;(]|[:.,;](?=\S)){0,60}: |\b(?:${LABELS}): |(?:${UNSPACED_TEXTS})[^:：]{0,20}[:：] ?)(?!${REASON}).+`,
     `$1${MASK}`,
   ],
   [anyCase`\b((?:${TEXTS}|${LABELS}|raw)=)(?!<).+?(?= [\w.]+=|;|$)`, `$1${MASK}`],
@@ -109,7 +109,7 @@ const RULES: readonly (readonly [what: RegExp, by: string])[] = [
 
   // Names.
   [
-    anyCase`\b(${NOUNS})((?: id| name| called| named)?:? )(?!${NO_NAMES})(?:(?=${W}*[-_.]\w)${W}+|(?<!: )[\p{L}\p{N}]+(?=:? (?:${VERBS}|${PREPOSITIONS})\b|[,;)]| \[|\.?$))`,
+    anyCase`\b(${NOUNS})((?: id| name| called| named)?:? )(?!${NO_NAMES})(?:(?=${W}*[-_.]\w)${W}+|(?<!: )[\p{L}\p{N}]+(?=:? ${VERBS}\b|(?<![^s]s|ed|ing):? ${PREPOSITIONS}\b|[,;)]| \[|\.?$))`,
     `$1$2${MASK}`,
   ],
   [exact`\b(${PREPOSITIONS}) (?=\w*[-_])(?=\S*\p{Ll})[\p{L}_-]+`, `$1 ${MASK}`],
