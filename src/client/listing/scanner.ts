@@ -2,7 +2,6 @@ import { randomFillSync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ApiError } from '../../monitor/errors.ts';
-import { createByteBuffer } from './byte-buffer.ts';
 
 /** Items that ended in a part of a body, which are not validated. Valid until the next part is scanned. */
 interface ScannedItems {
@@ -36,6 +35,10 @@ const STRETCH_BYTES = 256 * 1024;
 const STRETCH_ITEMS = 4096;
 /** Largest item of a listing (docs/specification.md#fetching). */
 const MAX_ITEM_BYTES = 1024 * 1024;
+
+/** Capacity with which a buffer begins, and beyond which it gives its memory back when it is emptied, bytes. */
+const MIN_CAPACITY = 4 * 1024;
+const MAX_KEPT_CAPACITY = 512 * 1024;
 
 const COMMA = Buffer.from(',');
 
@@ -135,8 +138,8 @@ export interface ItemCollector {
 export function createItemCollector(options: CollectorOptions): ItemCollector {
   const { isKnown, onStretch } = options;
   /** Bytes of the body before the current part from the start of the open item on. */
-  const open = createByteBuffer();
-  const text = createByteBuffer();
+  const open = new ByteBuffer();
+  const text = new ByteBuffer();
   /** Start of the open item in the body; 0 before the first one. */
   let start = 0;
   /** Position of the current part in the body. */
@@ -155,7 +158,7 @@ export function createItemCollector(options: CollectorOptions): ItemCollector {
   /** Copies the bytes of the open item up to `end`, from those of earlier parts and from this one. */
   function collect(part: Buffer, end: number): void {
     throwIfTooLarge(end);
-    const isFull = indexes.length === STRETCH_ITEMS || text.length() + end - start > STRETCH_BYTES;
+    const isFull = indexes.length === STRETCH_ITEMS || text.length + end - start > STRETCH_BYTES;
     if (isFull) flush();
     text.append(COMMA);
     const early = Math.min(position, end);
@@ -174,7 +177,7 @@ export function createItemCollector(options: CollectorOptions): ItemCollector {
   }
 
   function openStart(): number {
-    return position - open.length();
+    return position - open.length;
   }
 
   return {
@@ -194,6 +197,42 @@ export function createItemCollector(options: CollectorOptions): ItemCollector {
     },
     flush,
   };
+}
+
+/** Bytes that are copied together. Its capacity doubles, so appending costs linear time however small the parts are. */
+class ByteBuffer {
+  #block = Buffer.of();
+  length = 0;
+
+  /** Copies `source` from `start` to `end` to the end of the buffer. */
+  append(source: Buffer, start = 0, end = source.length): void {
+    const wanted = this.length + end - start;
+    if (wanted > this.#block.length) {
+      const capacity = Math.max(MIN_CAPACITY, wanted, 2 * this.#block.length);
+      const larger = Buffer.allocUnsafeSlow(capacity);
+      this.#block.copy(larger, 0, 0, this.length);
+      this.#block = larger;
+    }
+    this.length += source.copy(this.#block, this.length, start, end);
+  }
+
+  /** Returns all bytes. They are valid until the buffer changes. */
+  bytes(): Buffer {
+    return this.#block.subarray(0, this.length);
+  }
+
+  /** Removes this many bytes from the beginning. */
+  drop(count: number): void {
+    if (count === 0) return;
+    this.#block.copyWithin(0, count, this.length);
+    this.length -= count;
+  }
+
+  /** Removes all bytes, and keeps the memory for the next ones. */
+  clear(): void {
+    this.length = 0;
+    if (this.#block.length > MAX_KEPT_CAPACITY) this.#block = Buffer.of();
+  }
 }
 
 interface Instance {
