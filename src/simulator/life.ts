@@ -1,6 +1,5 @@
 import {
   type Between,
-  type Cause,
   CAUSES,
   DATASET_NAMES,
   EXPERIMENTS,
@@ -145,7 +144,7 @@ export class Life {
       const prompt = this.#add(project, nth(EXPERIMENTS, age >> 2), {
         status,
         timestamp: new Date(this.#world.now() - age * AGE_MS).toISOString(),
-        error_info: status === 'FAILED' ? this.#error(CAUSES) : null,
+        error_info: status === 'FAILED' ? this.#error() : null,
       });
       if (status === 'PENDING') project.waiting.push(prompt);
       else if (status === 'RUNNING') {
@@ -174,7 +173,9 @@ export class Life {
   /** Adds the prompts of an experiment. Sometimes something is wrong with nearly all of them. */
   #arrive(project: Project): void {
     const experiment = this.#pick(EXPERIMENTS);
-    const error = this.#chance(CHANCE.trouble) ? this.#error(SHARED_CAUSES) : undefined;
+    // Each project has its own trouble.
+    const cause = nth(SHARED_CAUSES, project.index);
+    const error = this.#chance(CHANCE.trouble) ? cause(this.#between) : undefined;
     const count = Math.ceil((this.#between(...ARRIVING) * this.#size) / DEFAULT_PROMPTS);
     for (let n = 0; n < count; n += 1) {
       const prompt = this.#add(project, experiment, {});
@@ -222,7 +223,7 @@ export class Life {
   }
 
   #end(status: 'COMPLETED' | 'FAILED', at: number): Plan {
-    return { at, status, ...(status === 'FAILED' && { errorInfo: this.#error(CAUSES) }) };
+    return { at, status, ...(status === 'FAILED' && { errorInfo: this.#error() }) };
   }
 
   #carryOut({ plans, waiting }: Project, id: string, { status, errorInfo }: Plan): void {
@@ -256,8 +257,8 @@ export class Life {
     return nth(list, this.#between(0, list.length - 1));
   }
 
-  #error(causes: readonly [Cause, ...Cause[]]): ErrorInfo {
-    return this.#pick(causes)(this.#between);
+  #error(): ErrorInfo {
+    return this.#pick(CAUSES)(this.#between);
   }
 }
 

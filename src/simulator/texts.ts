@@ -34,7 +34,7 @@ export const MODELS: Texts = ['lyra-70b', 'atlas-large-2', 'lyra-8b-instruct', '
 /** Returns a whole number between both, which are included. */
 export type Between = (from: number, to: number) => number;
 
-export type Cause = (between: Between) => ErrorInfo;
+type Cause = (between: Between) => ErrorInfo;
 
 /** What is wrong with all prompts that arrive together. They fail soon. */
 export const SHARED_CAUSES: readonly [Cause, ...Cause[]] = [
