@@ -26,7 +26,7 @@ const modules: Record<string, { modules: string[]; libraries: string[] }> = {
     modules: ['domain', 'monitor', 'rows'],
     libraries: ['hono', '@hono/node-server', 'zod', 'bcrypt'],
   },
-  config: { modules: ['domain', 'monitor', 'files'], libraries: ['yaml', 'zod'] },
+  config: { modules: ['domain', 'monitor', 'files', 'schedule'], libraries: ['yaml', 'zod'] },
   simulator: { modules: [], libraries: [] },
 };
 const allModules = [...Object.keys(modules), 'app', 'cli'];

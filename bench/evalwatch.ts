@@ -7,7 +7,6 @@ import { version } from '../src/app/version.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { createLogger, fileDescriptor } from '../src/log/logger.ts';
 import { Metrics } from '../src/metrics/metrics.ts';
-import { validateSchedule } from '../src/schedule/cron.ts';
 import type { OpenContender, Task } from './measure.ts';
 import { writeConfiguration } from './processes.ts';
 
@@ -61,7 +60,7 @@ export const CONTENDERS: Readonly<Record<string, OpenContender>> = {
 /** Opens the daemon's engine. Log lines below `warn` are left out, because the goals end with the commit. */
 async function open({ directory, baseUrl, projects, isChanging, fresh }: Task) {
   const file = await writeConfiguration(directory, baseUrl, projects);
-  const config = await loadConfig({ file, env: {}, validateSchedule, requireSecrets: true });
+  const config = await loadConfig({ file, env: {}, requireSecrets: true });
   const nowhere = openSync('/dev/null', 'w');
   const logger = createLogger({
     level: config.log.level,

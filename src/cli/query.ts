@@ -34,11 +34,8 @@ export async function loadConfiguration(
   const requireSecrets = keys === 'with keys';
   // To compile the parser takes a command as long as to open the store. It pays in a daemon, which reloads.
   (await import('zod')).config({ jitless: !requireSecrets });
-  const [{ loadConfig }, { validateSchedule }] = await Promise.all([
-    import('../config/load.ts'),
-    import('../schedule/cron.ts'),
-  ]);
-  return loadConfig({ file: configFile(option, env), env, validateSchedule, requireSecrets });
+  const { loadConfig } = await import('../config/load.ts');
+  return loadConfig({ file: configFile(option, env), env, requireSecrets });
 }
 
 /** Returns the path of the configuration file and, without `--config`, why it is this one. */

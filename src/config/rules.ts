@@ -4,14 +4,13 @@ import { type Path, type Tree, isMapping, mappingAt } from './yaml.ts';
 import { type Env, readVariable, VARIABLE_NAME } from './environment.ts';
 import { MAX_TEXT_LENGTH } from './options.ts';
 import { quoteId } from '../domain/suggest.ts';
+import { validateSchedule } from '../schedule/cron.ts';
 
 /** Inputs of the rules besides the file. */
 export interface RuleOptions {
   readonly env: Env;
   /** Whether the environment variables named for API keys and for the database address must be set and not empty. */
   readonly requireSecrets: boolean;
-  /** Returns what is wrong with a cron expression, as `must …`; undefined if it is valid. */
-  readonly validateSchedule: (expression: string) => string | undefined;
 }
 
 interface RulesContext extends RuleOptions {
@@ -42,7 +41,7 @@ export function checkRules(tree: Tree, context: RulesContext): readonly Finding[
   const projects = projectsOf(tree);
   return [
     ...checkPlainHttp(mappingAt(tree, 'service')),
-    ...checkSchedules([{ path: [], place: tree }, ...projects], context),
+    ...checkSchedules([{ path: [], place: tree }, ...projects]),
     ...checkProjectIds(projects, context),
     ...checkKeys(tree, projects, context),
     ...checkStore(mappingAt(tree, 'store'), context),
@@ -77,10 +76,7 @@ function checkPlainHttp(service: Tree): readonly Finding[] {
   return [{ path: ['service', 'base_url'], message }];
 }
 
-function checkSchedules(
-  places: readonly Place[],
-  { validateSchedule }: RulesContext,
-): readonly Finding[] {
+function checkSchedules(places: readonly Place[]): readonly Finding[] {
   const faults = new Map<string, string | undefined>();
   return places.flatMap(({ path, place: { schedule } }) => {
     if (typeof schedule !== 'string' || schedule === '' || schedule.length > MAX_TEXT_LENGTH) {

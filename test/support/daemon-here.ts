@@ -3,7 +3,6 @@ import { startDaemon } from '../../src/app/daemon.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { createLogger } from '../../src/log/logger.ts';
 import type { Clock } from '../../src/monitor/ports/clock.ts';
-import { validateSchedule } from '../../src/schedule/cron.ts';
 import type { ReloadResult } from '../../src/web/content.ts';
 import { commandLine } from './command-line.ts';
 import { type Finished, keepLines, type Lines, type Workspace } from './evalwatch.ts';
@@ -51,7 +50,7 @@ export async function startHere(
     every: (ms, run) => systemClock.every(ms / speed, run),
     sleep: (ms, signal) => systemClock.sleep(ms / speed, signal),
   };
-  const load = () => loadConfig({ file, env: {}, validateSchedule, requireSecrets: true });
+  const load = () => loadConfig({ file, env: {}, requireSecrets: true });
   const config = await load();
   const logger = createLogger({
     level: config.log.level,

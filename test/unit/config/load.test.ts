@@ -291,7 +291,7 @@ describe('a text value', () => {
       loadText(directory, minimal({ top: `schedule: "${'x'.repeat(4096)}"` })),
     );
     expect(places(faults)).toEqual([
-      `6:11 schedule "${'x'.repeat(64)}…" must be a cron expression`,
+      `6:11 schedule "${'x'.repeat(64)}…" must be a cron expression of 5 fields, or 6 with seconds first, not 1`,
     ]);
   });
 

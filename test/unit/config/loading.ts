@@ -6,11 +6,6 @@ import { ConfigError, type ConfigFault, type Config } from '../../../src/config/
 import type { Env } from '../../../src/config/environment.ts';
 import { loadConfig } from '../../../src/config/load.ts';
 
-/** Stubs the validation of schedules: a cron expression is five or six words of cron characters. */
-function validateSchedule(expression: string): string | undefined {
-  return /^([\d*/,-]+ ){4,5}[\d*/,-]+$/.test(expression) ? undefined : 'must be a cron expression';
-}
-
 /** Creates a directory for the tests of one file. */
 export function temporaryDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'evalwatch-config-'));
@@ -27,7 +22,7 @@ export async function load(
     requireSecrets = true,
   }: { readonly env?: Env; readonly requireSecrets?: boolean } = {},
 ): Promise<Config> {
-  return loadConfig({ file, env, validateSchedule, requireSecrets });
+  return loadConfig({ file, env, requireSecrets });
 }
 
 export async function loadText(
