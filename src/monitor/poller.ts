@@ -51,10 +51,11 @@ export interface PollRun {
   readonly nextAt: number | undefined;
 }
 
-/** One listing of a poll: the service's answer, or the error instead of it. */
-type Reading =
-  | { readonly kind: Kind; readonly answer: ListingAnswer }
-  | { readonly kind: Kind; readonly error: ApiError };
+/** The listings of a poll: the service's answers, and the errors instead of them. */
+interface Readings {
+  readonly answers: ReadonlyMap<Kind, ListingAnswer>;
+  readonly errors: ReadonlyMap<Kind, ApiError>;
+}
 
 /** What a poll found: all that its commit and its events need, without the records that it compared. */
 interface Findings {
@@ -180,26 +181,26 @@ export class Poller {
     const { listings } = memory;
     const readings = await this.#read(project, run, memory);
     if (readings === undefined) return undefined;
-    held.use(service.storing(recordBytesOf(readings)));
+    const { answers, errors } = readings;
     const at = clock.now();
-    const failed = readings.find((reading) => 'error' in reading);
     const anomalies = new Map<Kind, readonly AnomalySummary[]>();
-    for (const reading of readings) {
-      const { kind } = reading;
-      const found = anomaliesIn(reading, listings.get(kind));
-      if (found !== undefined) anomalies.set(kind, found);
-      if ('error' in reading && reading.error.reason === 'invalid_response') {
-        distrustEtag(listings, kind);
+    let [unchanged, recordBytes] = [errors.size === 0, 0];
+    for (const [kind, answer] of answers) {
+      if (answer.unchanged) anomalies.set(kind, listings.get(kind)?.anomalies ?? []);
+      else {
+        anomalies.set(kind, answer.listing.anomalies);
+        unchanged = false;
+        recordBytes += answer.recordBytes;
       }
     }
-    const compared = await this.#compare(project.id, readings, listings, at).catch(asStoreError);
-    return {
-      at,
-      failure: failed && toFailure(failed.error),
-      unchanged: readings.every((reading) => 'answer' in reading && reading.answer.unchanged),
-      anomalies,
-      compared,
-    };
+    held.use(service.storing(recordBytes));
+    for (const [kind, { reason, details }] of errors) {
+      if (details.anomalies !== undefined) anomalies.set(kind, details.anomalies);
+      if (reason === 'invalid_response') distrustEtag(listings, kind);
+    }
+    const [failure] = Array.from(errors.values(), toFailure);
+    const compared = await this.#compare(project.id, answers, listings, at).catch(asStoreError);
+    return { at, failure, unchanged, anomalies, compared };
   }
 
   /**
@@ -210,7 +211,7 @@ export class Poller {
     { id, datasets }: PolledProject,
     run: PollRun,
     memory: ProjectMemory,
-  ): Promise<readonly Reading[] | undefined> {
+  ): Promise<Readings | undefined> {
     const { service, clock, emit, shutdown } = this.#options;
     /** Called when a request gets its turn, which can be long after the start of the poll. */
     const onRequest = () => {
@@ -221,47 +222,43 @@ export class Poller {
       emit({ type: 'scheduler.started_poll', project: id, lagMs });
     };
     const { listings, health } = memory;
-    const read = async (kind: Kind): Promise<Reading> => {
-      try {
-        const answer = await service.list(id, kind, {
+    const kinds = KINDS.filter((kind) => kind === 'prompt' || datasets);
+    const settled = await Promise.allSettled(
+      kinds.map((kind) =>
+        service.list(id, kind, {
           ...revalidationOf(listings.get(kind), clock.monotonic()),
           isFailing: health.consecutiveFailures > 0,
           onRequest,
           signal: shutdown,
-        });
-        return { kind, answer };
-      } catch (error) {
-        if (error instanceof ApiError) return { kind, error };
-        throw error;
-      }
-    };
-    const kinds = KINDS.filter((kind) => kind === 'prompt' || datasets);
-    const settled = await Promise.allSettled(kinds.map((kind) => read(kind)));
-    const readings: Reading[] = [];
-    for (const result of settled) {
-      if (result.status === 'fulfilled') readings.push(result.value);
-      else if (!shutdown.waits.aborted && !(result.reason instanceof UnwatchedError)) {
-        throw result.reason;
+        }),
+      ),
+    );
+    const answers = new Map<Kind, ListingAnswer>();
+    const errors = new Map<Kind, ApiError>();
+    for (const [index, kind] of kinds.entries()) {
+      const result = settled[index];
+      if (result?.status === 'fulfilled') answers.set(kind, result.value);
+      else if (result?.reason instanceof ApiError) errors.set(kind, result.reason);
+      else if (!shutdown.waits.aborted && !(result?.reason instanceof UnwatchedError)) {
+        throw result?.reason;
       }
     }
-    return readings.length < settled.length ? undefined : readings;
+    return answers.size + errors.size < kinds.length ? undefined : { answers, errors };
   }
 
   /** Compares the listings of a poll with the stored records. @throws {StoreError} */
   async #compare(
     project: string,
-    readings: readonly Reading[],
+    answers: ReadonlyMap<Kind, ListingAnswer>,
     listings: ReadonlyMap<Kind, ListingMemory>,
     at: number,
   ): Promise<Comparison> {
     const { clock, missingAfter } = this.#options;
-    const known = await this.#loadAffected(project, readings, listings);
+    const known = await this.#loadAffected(project, answers, listings);
     const changes = new Map<Kind, Changes>();
     const remembered = new Map<Kind, ListingMemory>();
     const limit = missingAfter();
-    for (const reading of readings) {
-      if ('error' in reading) continue;
-      const { kind, answer } = reading;
+    for (const [kind, answer] of answers) {
       const last = listings.get(kind);
       const before = known?.listings.get(kind);
       let missing = answer.unchanged ? (last?.missing ?? []) : [];
@@ -282,14 +279,12 @@ export class Poller {
   /** Loads the records that the listings can change: all of them only for a listing that was read whole. */
   async #loadAffected(
     project: string,
-    readings: readonly Reading[],
+    answers: ReadonlyMap<Kind, ListingAnswer>,
     listings: ReadonlyMap<Kind, ListingMemory>,
   ): Promise<KnownProject | undefined> {
     const kinds: Kind[] = [];
     const only = new Map<Kind, readonly string[]>();
-    for (const reading of readings) {
-      if ('error' in reading) continue;
-      const { kind, answer } = reading;
+    for (const [kind, answer] of answers) {
       const { complete = false, missing = [] } = listings.get(kind) ?? {};
       if (answer.unchanged && (!complete || missing.length === 0)) continue;
       kinds.push(kind);
@@ -384,23 +379,6 @@ export class Poller {
 
 function newMemory(health: PollHealth): ProjectMemory {
   return { health, listings: new Map(), anomalies: new Map() };
-}
-
-function recordBytesOf(readings: readonly Reading[]): number {
-  return readings.reduce(
-    (sum, each) => sum + ('answer' in each && !each.answer.unchanged ? each.answer.recordBytes : 0),
-    0,
-  );
-}
-
-/** Returns the anomalies of a listing; undefined if there was no listing. */
-function anomaliesIn(
-  reading: Reading,
-  last: ListingMemory | undefined,
-): readonly AnomalySummary[] | undefined {
-  if ('error' in reading) return reading.error.details.anomalies;
-  const { answer } = reading;
-  return answer.unchanged ? (last?.anomalies ?? []) : answer.listing.anomalies;
 }
 
 function toCommit(
