@@ -41,12 +41,12 @@ function setUp() {
       },
     },
     store: {
-      pendingFailures: ({ dueAt = Infinity }) => {
+      pendingFailures: ({ dueAt = Infinity, limitPerProject }) => {
         looks.push(seconds());
         const due = [...pending.values()].filter(({ tries: { nextAt, lastAt = -Infinity } }) => {
           return nextAt <= dueAt || lastAt > dueAt;
         });
-        return Promise.resolve(due);
+        return Promise.resolve(due.slice(0, limitPerProject));
       },
       settleFailure: ({ transitionId }) => {
         if (state.isBroken) return Promise.reject(new StoreError('full', 'the disk is full'));
@@ -100,6 +100,15 @@ it('the failure reporter checks for failures every 10 s, and at once when it is 
   fails(2);
   await wait(10_000);
   expect(lines()).toBe(2);
+  await reporter.stop();
+});
+
+it('the failure reporter reports a backlog without pauses', async () => {
+  const { reporter, fails, wait, lines } = setUp();
+  for (let id = 1; id <= 7; id += 1) fails(id);
+  reporter.start();
+  await wait(0);
+  expect(lines()).toBe(7);
   await reporter.stop();
 });
 
