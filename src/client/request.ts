@@ -173,18 +173,23 @@ export function bodyOf(
   return body;
 }
 
-function refusal(head: ResponseHead, body: Exchange['body'], options: AnswerOptions): ApiError {
-  const { statusCode, headers } = head;
+function refusal(
+  { statusCode, headers }: ResponseHead,
+  body: Exchange['body'],
+  { scrub, now }: AnswerOptions,
+): ApiError {
   const retryAfterMs = MAY_ASK_TO_WAIT.has(statusCode)
-    ? parseRetryAfter(headers['retry-after'], options.now)
+    ? parseRetryAfter(headers['retry-after'], now)
     : undefined;
   const isLimited = statusCode === 403 && retryAfterMs !== undefined;
   const reason = isLimited ? 'rate_limited' : reasonOf(statusCode);
-  return new ApiError(reason, `the service answered ${statusCode}`, {
-    statusCode,
-    retryAfterMs,
-    ...furtherDetails(reason, head, body, options),
-  });
+  const [location] = [headers['location'] ?? []].flat();
+  const said: ApiErrorDetails =
+    reason === 'redirect'
+      ? { location: location && cleanText(location, MAX_LOCATION_LENGTH, scrub) }
+      : { detail: body instanceof ApiError ? undefined : wordsOf(body, scrub) };
+  const details = { statusCode, retryAfterMs, ...said };
+  return new ApiError(reason, `the service answered ${statusCode}`, details);
 }
 
 function reasonOf(statusCode: number): ApiFailureReason {
@@ -204,19 +209,6 @@ function reasonOf(statusCode: number): ApiFailureReason {
   if (statusCode >= 600 || statusCode < 300) return 'invalid_response';
   if (statusCode >= 500) return 'server_error';
   return statusCode >= 400 ? 'client_error' : 'redirect';
-}
-
-function furtherDetails(
-  reason: ApiFailureReason,
-  { headers }: ResponseHead,
-  body: Exchange['body'],
-  { scrub }: AnswerOptions,
-): ApiErrorDetails {
-  if (reason === 'redirect') {
-    const [location] = [headers['location'] ?? []].flat();
-    return { location: location && cleanText(location, MAX_LOCATION_LENGTH, scrub) };
-  }
-  return { detail: body instanceof ApiError ? undefined : wordsOf(body, scrub) };
 }
 
 /**
