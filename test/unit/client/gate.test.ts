@@ -1,6 +1,7 @@
 import * as fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
+import { ApiError } from '../../../src/monitor/errors.ts';
 import { createRateLimit, Gate, type Pass, type RequestClass } from '../../../src/client/gate.ts';
 
 const never = new AbortController().signal;
@@ -48,6 +49,17 @@ describe('gate slots', () => {
     await settle();
     expect(names()).toEqual(['a', 'b', 'c']);
   });
+});
+
+it('a request whose key is held while it waits gives its slot to the next one', async () => {
+  const gate = open(1);
+  const holder = await gate.enter('healthy', 'key', never);
+  const held = gate.enter('healthy', 'key', never);
+  const other = gate.enter('healthy', 'other key', never);
+  gate.hold('key', new ApiError('rate_limited', 'too many', { retryAfterMs: 60_000 }));
+  holder.release();
+  await expect(held).rejects.toMatchObject({ reason: 'rate_limited' });
+  await expect(other).resolves.toBeDefined();
 });
 
 describe('the admission order', () => {
