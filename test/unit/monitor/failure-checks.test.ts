@@ -103,6 +103,16 @@ it('the failure reporter checks for failures every 10 s, and at once when it is 
   await reporter.stop();
 });
 
+it('the failure reporter checks once more if it is woken during a check', async () => {
+  const { reporter, looks, wait } = setUp();
+  reporter.start();
+  reporter.wake();
+  reporter.wake();
+  await wait(0);
+  expect(looks).toEqual([0, 0]);
+  await reporter.stop();
+});
+
 it('the failure reporter reports a backlog without pauses', async () => {
   const { reporter, fails, wait, lines } = setUp();
   for (let id = 1; id <= 7; id += 1) fails(id);
