@@ -199,6 +199,34 @@ describe('a listing', () => {
     expect(answer.recordBytes).toBeGreaterThan(list.length);
   });
 
+  it('of many new items is read in the end, however few slots there are for large ones', async () => {
+    const items = Array.from({ length: 6000 }, (_, index) => ({
+      id: `p${index}`,
+      status: 'FAILED',
+      name: 'n'.repeat(1000),
+    }));
+    const list = JSON.stringify(items);
+    const { url } = await serve(answering(200, list));
+    const { service } = connect({
+      baseUrl: url,
+      maxConcurrency: 2,
+      maxResponseBytes: list.length,
+      timeoutMs: 100_000,
+    });
+    const poll = async (project: string) => {
+      // As of a poll with two listings, which waits for the store when both were read.
+      const kinds = ['prompt', 'dataset'] as const;
+      const answers = await Promise.all(
+        kinds.map((kind) => service.list(project, kind, listOptions())),
+      );
+      const sizes = answers.map((answer) => (answer.unchanged ? 0 : answer.recordBytes));
+      using _ = service.storing(sizes.reduce((sum, bytes) => sum + bytes, TOO_MUCH));
+      await setTimeout(10);
+      return sizes.every((bytes) => bytes > list.length);
+    };
+    expect(await Promise.all(['a', 'b', 'c'].map(poll))).toEqual([true, true, true]);
+  });
+
   it('keeps its slot while it waits for the store, so that no more listings are requested', async () => {
     let asked = 0;
     const { url } = await serve((...exchange) => {
