@@ -1,7 +1,7 @@
 import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 
 /** A listing whose new items take more than this, bytes, is read alone. */
-const LARGE_BYTES = 4 * 1024 * 1024;
+const LARGE_BYTES = 1024 * 1024;
 /** While more bytes wait for the store, no listing with new items is completed: about those of 50,000 usual items. */
 const MAX_STORING_BYTES = 32 * 1024 * 1024;
 /** Least that a poll with new items counts there: of thousands of small ones, the last would wait longer than a statement may. */
@@ -45,7 +45,6 @@ export function createRecordMemory(): RecordMemory {
   function untilAlone(ended: Promise<void>): Promise<void> {
     const alone = Promise.withResolvers<void>();
     void oneLarge(async () => {
-      await untilStored();
       alone.resolve();
       await ended;
     });
@@ -60,8 +59,10 @@ export function createRecordMemory(): RecordMemory {
       return {
         take: (more) => {
           bytes += more;
-          if (bytes > LARGE_BYTES) alone ??= untilAlone(ended.promise);
-          return alone;
+          if (bytes <= LARGE_BYTES) return undefined;
+          alone ??= untilAlone(ended.promise);
+          // The poll of the one that was read before may have got to the store since.
+          return alone.then(untilStored);
         },
         bytes: () => bytes,
         untilStored: async () => {

@@ -123,6 +123,8 @@ export class KnownItems {
     const idEnds = new Uint32Array(this.count);
     const ids = new IdWriter(this.#table);
     let [size, next] = [0, 0];
+    /** Place in the last table after that of the last item. */
+    let expected = 0;
     for (let index = 0; index < this.count; index += 1) {
       if ((index + 1) % NUMBERS_PER_TURN === 0) {
         ids.join();
@@ -133,10 +135,17 @@ export class KnownItems {
         const id = newItems.ids[next];
         next += 1;
         if (id === undefined || unusualIds.has(id)) continue;
-        ids.push(id);
+        // An item that changed in its place: ids that are all the same need no new text.
+        if (this.#table !== undefined && isIdAt(this.#table, expected, id)) {
+          ids.copy(expected);
+          expected += 1;
+        } else {
+          ids.push(id);
+        }
       } else {
         if (newItems.twice.size > 0 && newItems.twice.has(this.idOf(index))) continue;
         ids.copy(place);
+        expected = place + 1;
       }
       hashes[2 * size] = hashes[2 * index] ?? 0;
       hashes[2 * size + 1] = hashes[2 * index + 1] ?? 0;
@@ -243,6 +252,11 @@ function grown(numbers: Uint32Array): Uint32Array {
 /** Returns the first numbers, copied only if there are more: a part of an array keeps all of it in memory. */
 function fit(numbers: Uint32Array, count: number): Uint32Array {
   return numbers.length === count ? numbers : numbers.slice(0, count);
+}
+
+function isIdAt(table: ItemTable, place: number, id: string): boolean {
+  const start = startOfId(table, place);
+  return table.idEnds[place] === start + id.length && table.ids.startsWith(id, start);
 }
 
 function idAt(table: ItemTable, place: number): string {

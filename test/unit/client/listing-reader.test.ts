@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { ListingReader, type ReaderOptions } from '../../../src/client/listing/listing.ts';
 import { createRecordMemory } from '../../../src/client/listing/record-memory.ts';
@@ -20,6 +21,8 @@ function startReader(options: Partial<ReaderOptions> = {}): ListingReader {
     ...options,
   });
 }
+
+const [A, B, C] = ['a', 'b', 'c'].map((id) => `{"id":"${id}","status":"RUNNING"}`);
 
 async function read(body: Buffer, options?: Partial<ReaderOptions>) {
   const reader = startReader(options);
@@ -48,10 +51,58 @@ it('a listing is not read on while 256 KiB of new items wait to be parsed', asyn
 });
 
 it('a listing gives way to other work after 512 KiB, even if all of it is known', async () => {
-  const body = Buffer.from(`[${Array.from({ length: 300_000 }, () => '{}').join()}]`);
-  const [first, small] = [startReader(), startReader()];
-  expect(first.push(body.subarray(0, 512 * 1024))).toBeInstanceOf(Promise);
-  expect(small.push(Buffer.from('[]'))).toBeUndefined();
+  const items = Array.from(
+    { length: 20_000 },
+    (_, index) => `{"id":"p${index}","status":"RUNNING"}`,
+  );
+  const body = Buffer.from(`[${items.join()}]`);
+  const { table } = await read(body);
+  const reader = startReader({ previous: table });
+  let at = 0;
+  let pause: Promise<void> | undefined;
+  for (; pause === undefined; at += PIECE) pause = reader.push(body.subarray(at, at + PIECE));
+  expect(at).toBe(512 * 1024);
+});
+
+it('two listings are not parsed in one turn of the event loop', async () => {
+  const body = Buffer.from('[{"id":"p","status":"RUNNING"}]');
+  const ended: string[] = [];
+  const finish = async (name: string) => {
+    await read(body);
+    ended.push(name);
+  };
+  const both = Promise.all([finish('one'), finish('other')]);
+  while (ended.length === 0) await setImmediate();
+  expect(ended).toEqual(['one']);
+  await both;
+});
+
+it('a listing with more than 1 MiB of new items is not read on while another one is', async () => {
+  const memory = createRecordMemory();
+  const other = memory.readListing();
+  void other.take(5 * 1024 * 1024);
+  const reader = startReader({ records: memory.readListing() });
+  const item = Buffer.from(`{"id":"p","status":"RUNNING","name":"${'n'.repeat(600_000)}"},`);
+  await reader.push(Buffer.from('['));
+  for (let count = 0; count < 3; count += 1) await reader.push(item);
+  let isOver = false;
+  const wait = async () => {
+    await reader.push(item);
+    isOver = true;
+  };
+  const waiting = wait();
+  for (let turn = 0; turn < 20; turn += 1) await setImmediate();
+  expect(isOver).toBe(false);
+  other.end();
+  await waiting;
+});
+
+it('an unusual item that the next listing lacks has vanished, too', async () => {
+  const { table } = await read(Buffer.from(`[${A},{"id":"odd","status":"PAUSED"}]`));
+  expect(await read(Buffer.from(`[${A}]`), { previous: table })).toMatchObject({
+    vanished: ['odd'],
+    size: 1,
+  });
 });
 
 it('a listing has the right vanished id when its items are parsed in several turns', async () => {
@@ -76,7 +127,6 @@ it('a listing has the right vanished id when its items are parsed in several tur
   }
 });
 
-const [A, B, C] = ['a', 'b', 'c'].map((id) => `{"id":"${id}","status":"RUNNING"}`);
 const FAILED = '{"id":"a","status":"FAILED"}';
 const NO_STATUS = '{"id":"a"}';
 
