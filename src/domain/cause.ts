@@ -85,14 +85,14 @@ const CAUSES = /(?:^|\n)[ \t]*(?:Caused by:|\[cause\]:|--->) ?([^\n]*?)(?: \{)?(
 /** Texts of several lines of which a part says what went wrong. */
 const FORMS: readonly (readonly [pattern: RegExp, explanation: string])[] = [
   [/^[^]*?(?:^|\n)(panic: [^\n]*)[^]*$/, '$1'],
-  [
-    /^thread '[^\n]*panicked at (?:[^\n']*:\n([^\n]*)[^]*|'([^\n]*)', [^\n]*)$/,
-    'thread panicked: $1$2',
-  ],
+  [/^thread '[^\n]*panicked at [^\n']*:\n([^\n]*)[^]*$/, 'thread panicked: $1'],
   // Node shows the line that failed before the error.
   [/^[^\n]*:\d+\n[^\n]*\n *\^+\n\s*([^]*)$/, '$1'],
   [/^[^]*RPC that \w+ with:\s*status = ([\w.]+)\s*details = "([^"]*)[^]*$/, '$1: $2'],
-  [/(validation errors? for [^\n]*)\n(?:\S[^\n]*\n)?\s+([^\n]*?) [[(]type=[^]*$/, '$1: $2'],
+  [
+    /(validation errors? for (?:(?!validation error)[^\n])*)\n(?:\S[^\n]*\n)?\s+(\S[^\n]*?) [[(]type=[^]*$/,
+    '$1: $2',
+  ],
 ];
 const MARKUP = /<(?:(?:!doctype|html|head|body|\?xml|ErrorResponse)\b|Error>\s*<)[^]*/i;
 const TITLES = [

@@ -205,6 +205,18 @@ describe('shape of a message', () => {
     expect(shapeOf(`${start}the middle${end}`)).toBe('the end');
   });
 
+  it.each([
+    ['validation error for '.repeat(190), ' '.repeat(4000)],
+    [`thread '${"panicked at '".repeat(100)}${"', ".repeat(900)}`, 'x'],
+  ])('takes little time for a line that begins as a form many times: %.40s…', (line, next) => {
+    const costs = Array.from({ length: 3 }, () => {
+      const begin = process.threadCpuUsage();
+      shapeOf(`${line}\n${next}x`);
+      return process.threadCpuUsage(begin).user / 1000;
+    });
+    expect(Math.min(...costs)).toBeLessThan(60);
+  });
+
   it('is one line of at most 200 safe characters, whatever the message', () => {
     const piece = fc.oneof(
       anyText(),
