@@ -1,4 +1,5 @@
 import type { Dispatcher } from 'undici';
+import { onAbort } from '../concurrency/on-abort.ts';
 import type { SecretSource } from '../domain/options.ts';
 import type { Kind } from '../domain/status.ts';
 import { ApiError } from '../monitor/errors.ts';
@@ -91,6 +92,8 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
       reader ??= new ListingReader({ kind, previous, allowDifference, scrub, startScan, records });
       return reader;
     };
+    // A shutdown does not wait for the store.
+    const stopListening = onAbort(request.signal.requests, records.end);
     try {
       return await send({
         ...request,
@@ -102,6 +105,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
         },
       });
     } finally {
+      stopListening();
       records.end();
     }
   }

@@ -26,7 +26,7 @@ export interface ListingRecords {
   readonly bytes: () => number;
   /** Resolves when the store has room for the listing, and at once if it has no records. */
   readonly untilStored: () => Promise<void>;
-  /** The listing was read, or is not read on. */
+  /** The listing was read, or is not read on: its waits end at once, as what they hold up stays in memory. */
   readonly end: () => void;
 }
 
@@ -62,11 +62,11 @@ export function createRecordMemory(): RecordMemory {
           if (bytes <= LARGE_BYTES) return undefined;
           alone ??= untilAlone(ended.promise);
           // The poll of the one that was read before may have got to the store since.
-          return alone.then(untilStored);
+          return Promise.race([alone.then(untilStored), ended.promise]);
         },
         bytes: () => bytes,
         untilStored: async () => {
-          if (bytes > 0) await untilStored();
+          if (bytes > 0) await Promise.race([untilStored(), ended.promise]);
         },
         end: ended.resolve,
       };

@@ -40,6 +40,19 @@ it('a listing that ends while it waits does not keep others waiting', async () =
   expect(await isOver(waiting)).toBe(true);
 });
 
+it('a listing that has ended waits for nothing, so that nothing keeps its items', async () => {
+  const memory = createRecordMemory();
+  const [first, second] = [memory.readListing(), memory.readListing()];
+  const storing = memory.storing(33 * MIB);
+  const waits = [first.take(5 * MIB), second.take(5 * MIB), second.untilStored()];
+  second.end();
+  expect(await isOver(waits[0])).toBe(false);
+  expect(await isOver(waits[1])).toBe(true);
+  expect(await isOver(waits[2])).toBe(true);
+  storing[Symbol.dispose]();
+  expect(await isOver(waits[0])).toBe(true);
+});
+
 it('a listing with records waits while more than 32 MiB wait for the store', async () => {
   const memory = createRecordMemory();
   const [large, small, unchanged] = [

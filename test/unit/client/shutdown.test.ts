@@ -93,6 +93,18 @@ describe('a shutdown', () => {
       await vi.waitFor(() => expect(sockets.size).toBe(0), PATIENCE);
     },
   );
+
+  it('does not wait for the store when the time of a request is up', async () => {
+    const { requests, signal } = stoppable();
+    const { url } = await serve(answering(200, BODY));
+    const { service, events } = connect({ baseUrl: url });
+    // So much waits for the store that no further listing is completed.
+    service.storing(64 * 1024 * 1024);
+    const call = service.list('p', 'prompt', listOptions({ signal }));
+    await vi.waitFor(() => expect(ofType(events, 'api.responded')).toHaveLength(1), PATIENCE);
+    requests.abort(ENDED);
+    await expect(call).rejects.toBe(ENDED);
+  });
 });
 
 describe('closing the client', () => {
