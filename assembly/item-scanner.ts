@@ -1,7 +1,7 @@
 /**
  * Finds the items of a JSON array in a body that arrives in pieces, and hashes the bytes of each. An item is the text
  * between two commas of the outer array, white space included; its JSON is not validated here. Compiled to WebAssembly
- * by `npm run generate`; src/client/listing/item-scanner.ts is the only caller.
+ * by `npm run generate`; src/client/listing/scanner.ts is the only caller.
  */
 
 // Memory layout: seeds, the state of one body (zeros at its beginning), bytes carried over from its last piece, the piece
