@@ -1,9 +1,8 @@
-import type { Scrub } from '../domain/scrub.ts';
 import type { SecretSource } from '../domain/options.ts';
 import { describeFault, readFile } from '../files/read-file.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import { createScrub } from './secrets.ts';
+import { createScrub, type Scrub } from './secrets.ts';
 
 const MIN_KEY_LENGTH = 8;
 const MAX_FILE_BYTES = 16 * 1024;

@@ -1,8 +1,7 @@
 import type { FetchedErrorInfo } from '../domain/failure.ts';
 import { ApiError } from '../monitor/errors.ts';
 import { isObject, parseJson } from './json.ts';
-import type { Scrub } from '../domain/scrub.ts';
-import { cleanText, cutUtf8 } from './secrets.ts';
+import { cleanText, cutUtf8, type Scrub } from './secrets.ts';
 
 /** Longest id that is kept, in code points. */
 const MAX_ERROR_ID_LENGTH = 1024;

@@ -1,9 +1,8 @@
 import { maxHeaderSize } from 'node:http';
 import { errors } from 'undici';
 import { ApiError, type ApiFailureReason } from '../monitor/errors.ts';
-import type { Scrub } from '../domain/scrub.ts';
 import { isObject } from './json.ts';
-import { cleanText, cutCodePoints } from './secrets.ts';
+import { cleanText, cutCodePoints, type Scrub } from './secrets.ts';
 
 /** Lengths in code points of what an error quotes. */
 const MAX_MESSAGE_LENGTH = 300;

@@ -1,11 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { createGunzip, type Gunzip } from 'node:zlib';
 import { errors, type Dispatcher } from 'undici';
-import type { Scrub } from '../domain/scrub.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Clock, Timer } from '../monitor/ports/clock.ts';
 import { codeOf, connectionError } from './errors.ts';
-import { cleanText } from './secrets.ts';
+import { cleanText, type Scrub } from './secrets.ts';
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 

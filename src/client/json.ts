@@ -1,6 +1,6 @@
 import { isAscii, isUtf8 } from 'node:buffer';
-import type { Scrub } from '../domain/scrub.ts';
 import { ApiError } from '../monitor/errors.ts';
+import type { Scrub } from './secrets.ts';
 
 /** Levels of arrays and objects, the outermost being 1 (docs/specification.md#fetching). */
 const MAX_DEPTH = 64;

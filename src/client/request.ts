@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import type { Scrub } from '../domain/scrub.ts';
 import { ApiError, type ApiErrorDetails, type ApiFailureReason } from '../monitor/errors.ts';
 import { type Endpoint, type Observer, REQUEST_FAILURE_REASONS } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
@@ -11,7 +10,7 @@ import { exchange, type Exchange, type ResponseHead } from './exchange.ts';
 import type { Gate, RequestClass } from './gate.ts';
 import { isObject, parseJson } from './json.ts';
 import { parseRetryAfter } from './retry.ts';
-import { cleanText } from './secrets.ts';
+import { cleanText, type Scrub } from './secrets.ts';
 
 /** Failures after which the name of the service is resolved anew, as it may have moved. */
 const RENEWING: ReadonlySet<ApiFailureReason> = new Set(['server_error', 'timeout', 'network']);

@@ -1,4 +1,5 @@
-import type { Scrub } from '../domain/scrub.ts';
+/** Returns the text with each API key replaced by `[redacted]`. */
+export type Scrub = (text: string) => string;
 
 const ENTITY_NAMES: Readonly<Record<string, string>> = {
   '&': 'amp',

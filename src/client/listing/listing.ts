@@ -6,12 +6,11 @@ import {
   type Listing,
   type ObservedRecord,
 } from '../../domain/record.ts';
-import type { Scrub } from '../../domain/scrub.ts';
 import { statusOf, type Kind } from '../../domain/status.ts';
 import { ApiError } from '../../monitor/errors.ts';
 import type { ListingAnswer, ListingTable } from '../../monitor/ports/service.ts';
 import { decodeItems, isObject, notJson, parseItems } from '../json.ts';
-import { cleanText, cutCodePoints } from '../secrets.ts';
+import { cleanText, cutCodePoints, type Scrub } from '../secrets.ts';
 import { describeItem } from '../errors.ts';
 import type { ListingRecords } from './record-memory.ts';
 import {

@@ -1,6 +1,6 @@
 import { ownTurn } from '../../domain/turns.ts';
-import type { Scrub } from '../../domain/scrub.ts';
 import type { ListingTable } from '../../monitor/ports/service.ts';
+import type { Scrub } from '../secrets.ts';
 
 /** Items that a loop over bare numbers handles in one turn of the event loop, a millisecond or two. */
 const NUMBERS_PER_TURN = 8192;
