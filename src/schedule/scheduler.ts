@@ -25,7 +25,7 @@ export interface ScheduledProject {
   /** Epoch ms; undefined if it was never polled. */
   readonly lastPollAt: number | undefined;
   /** Whether another worker polls the project. It then has a schedule but is never due here. */
-  readonly isOwnedElsewhere?: boolean;
+  readonly isOwnedElsewhere: boolean;
 }
 
 /** Times are epoch ms. */
@@ -140,8 +140,9 @@ export class Scheduler {
    */
   next(project: string): number | undefined {
     const entry = this.#entries.get(project);
-    const isElsewhere = entry?.project.isOwnedElsewhere === true;
-    return isElsewhere ? dueAfter(entry, this.#options.clock.now()) : entry?.dueAt;
+    return entry?.project.isOwnedElsewhere
+      ? dueAfter(entry, this.#options.clock.now())
+      : entry?.dueAt;
   }
 
   /** Returns the schedule of a project for docs/metrics.md#schedule; undefined for an unknown project. */
@@ -149,7 +150,7 @@ export class Scheduler {
     const entry = this.#entries.get(project);
     if (entry === undefined) return undefined;
     return {
-      nextPollAt: entry.project.isOwnedElsewhere === true ? undefined : entry.dueAt,
+      nextPollAt: entry.project.isOwnedElsewhere ? undefined : entry.dueAt,
       maxIntervalSeconds: entry.schedule.maxIntervalMs(this.#options.clock.now()) / SECOND,
     };
   }
@@ -163,11 +164,11 @@ export class Scheduler {
       old?.jitterMs === jitterMs &&
       old.project.schedule === project.schedule &&
       old.project.timezone === project.timezone &&
-      (old.project.isOwnedElsewhere === true) === (project.isOwnedElsewhere === true);
+      old.project.isOwnedElsewhere === project.isOwnedElsewhere;
     if (isUnchanged) return old;
     const schedule = parseSchedule(project.schedule, project.timezone);
     const entry: Entry = { project, schedule, jitterMs, dueAt: Infinity };
-    if (project.isOwnedElsewhere !== true) entry.dueAt = this.#firstDue(entry, old);
+    if (!project.isOwnedElsewhere) entry.dueAt = this.#firstDue(entry, old);
     return entry;
   }
 
@@ -177,7 +178,7 @@ export class Scheduler {
     const aheadMs = lastPollAt === undefined ? 0 : lastPollAt - now;
     const isFarAhead = aheadMs >= MAX_AHEAD_MS;
     let isDue: boolean;
-    if (old?.project.isOwnedElsewhere === true || (old === undefined && !this.#isStarted())) {
+    if (old?.project.isOwnedElsewhere ?? !this.#isStarted()) {
       isDue = lastPollAt === undefined || dueAfter(entry, lastPollAt) <= now;
       // Nothing tells whether a run was missed since.
       if (isFarAhead && old !== undefined) isDue = true;
@@ -186,7 +187,7 @@ export class Scheduler {
     }
     if (isDue) return now;
     // Another worker's clock may be a little ahead: its run is not polled twice.
-    return dueAfter(entry, isFarAhead ? now : Math.max(now, now + aheadMs));
+    return dueAfter(entry, isFarAhead ? now : now + Math.max(0, aheadMs));
   }
 
   #isStarted(): boolean {

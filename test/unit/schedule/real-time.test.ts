@@ -37,7 +37,7 @@ it('the scheduler polls every second by real timers, and leaves none when it is 
     onError: (error) => expect.fail(String(error)),
   });
   const schedule = { schedule: '* * * * * *', timezone: 'UTC' };
-  scheduler.set([{ id: 'bot', ...schedule, lastPollAt: undefined }], 0);
+  scheduler.set([{ id: 'bot', ...schedule, lastPollAt: undefined, isOwnedElsewhere: false }], 0);
   scheduler.start();
   await vi.waitFor(() => expect(polls.length).toBeGreaterThan(3), PATIENCE);
   scheduler.stop();

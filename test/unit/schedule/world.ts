@@ -73,7 +73,15 @@ export function useWorld(): World {
 
 /** Returns a project that was just polled, by default with a poll every 10 s. */
 export function project(id: string, changes: Partial<ScheduledProject> = {}): ScheduledProject {
-  return { id, schedule: '*/10 * * * * *', timezone: 'UTC', lastPollAt: START, ...changes };
+  const schedule = '*/10 * * * * *';
+  return {
+    id,
+    schedule,
+    timezone: 'UTC',
+    lastPollAt: START,
+    isOwnedElsewhere: false,
+    ...changes,
+  };
 }
 
 export async function pass(ms: number): Promise<void> {
