@@ -7,7 +7,7 @@ import { parseSchedule, type Schedule } from './cron.ts';
 const SECOND = 1000;
 /** Time by which a timer may fire before the wall clock has reached its due time, ms. */
 const TIMER_TOLERANCE_MS = 20;
-/** Drift of the wall clock between two beats that does not count as a setback, ms. */
+/** Drift of the wall clock between two looks at a project that does not count as a setback, ms. */
 const MAX_DRIFT_MS = 20;
 /** Time by which the clock of another worker may be ahead, ms. */
 const MAX_AHEAD_MS = 1000;
@@ -57,8 +57,16 @@ interface Entry {
   dueAt: number;
   /** Its last tick, or poll at once, and when that was on the monotonic clock. */
   last?: { readonly dueAt: number; readonly at: number };
+  /** When it was last looked at. */
+  seen: Moment;
   /** Waits for a due time within this second. */
   timer?: Timer;
+}
+
+/** A time of both clocks. */
+interface Moment {
+  readonly wall: number;
+  readonly at: number;
 }
 
 /**
@@ -74,8 +82,6 @@ export class Scheduler {
   #nextBeat: Timer | undefined;
   /** Waits to go on with a beat that takes long. */
   #rest: Timer | undefined;
-  /** The last beat, by both clocks. */
-  #last = { wall: -Infinity, at: 0 };
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
@@ -167,7 +173,7 @@ export class Scheduler {
       old.project.isOwnedElsewhere === project.isOwnedElsewhere;
     if (isUnchanged) return old;
     const schedule = parseSchedule(project.schedule, project.timezone);
-    const entry: Entry = { project, schedule, jitterMs, dueAt: Infinity };
+    const entry: Entry = { project, schedule, jitterMs, dueAt: Infinity, seen: this.#moment() };
     if (!project.isOwnedElsewhere) entry.dueAt = this.#firstDue(entry, old);
     return entry;
   }
@@ -206,23 +212,14 @@ export class Scheduler {
     });
   }
 
-  /** Looks at all entries, after a setback of the clock with earlier due times. */
+  #moment(): Moment {
+    const { clock } = this.#options;
+    return { wall: clock.now(), at: clock.monotonic() };
+  }
+
+  /** Looks at all entries. */
   #beat(): void {
     if (!this.#isStarted()) return;
-    const { clock } = this.#options;
-    const before = this.#last;
-    this.#last = { wall: clock.now(), at: clock.monotonic() };
-    // The wall time at a moment of the monotonic clock, had the wall clock always been as it is now.
-    const { wall, at } = this.#last;
-    const wallAt = (moment: number) => wall - (at - moment);
-    const setBackBy = before.wall - wallAt(before.at);
-    if (setBackBy > MAX_DRIFT_MS) {
-      for (const entry of this.#entries.values()) {
-        if (entry.dueAt === Infinity) continue;
-        const reached = wallAt(Math.max(before.at, entry.last?.at ?? 0));
-        entry.dueAt = Math.min(entry.dueAt, dueAgain(entry, reached, setBackBy));
-      }
-    }
     this.#rest?.cancel();
     this.#lookAt(this.#entries.values());
   }
@@ -230,17 +227,17 @@ export class Scheduler {
   /** Starts the polls that are due, and the timers of those that are due before the next beat. */
   #lookAt(entries: MapIterator<Entry>): void {
     const { clock } = this.#options;
-    const startedAt = clock.monotonic();
-    const now = clock.now();
+    const moment = this.#moment();
+    const now = moment.wall;
     const nextBeatAt = (Math.floor(now / SECOND) + 1) * SECOND;
     const current = this.#entries;
     for (const entry of entries) {
       // `mayRun` may have set other projects.
       if (this.#entries !== current) return;
-      if (entry.dueAt >= nextBeatAt) continue;
+      noticeSetback(entry, moment);
       if (entry.dueAt <= now) this.#tick(entry, now);
       if (entry.dueAt > now && entry.dueAt < nextBeatAt) this.#await(entry, now);
-      if (clock.monotonic() - startedAt > MAX_TURN_MS) {
+      if (clock.monotonic() - moment.at > MAX_TURN_MS) {
         // An iterator of a map goes on where it was left.
         this.#rest?.cancel();
         this.#rest = clock.timeout(0, () => this.#lookAt(entries));
@@ -315,9 +312,21 @@ function runsSince(
   return { newest, missed };
 }
 
+/** Gives the entry an earlier due time if the wall clock was set back since it was last looked at. */
+function noticeSetback(entry: Entry, now: Moment): void {
+  const { seen, last, dueAt } = entry;
+  entry.seen = now;
+  // The wall time at a moment of the monotonic clock, had the wall clock always been as it is now.
+  const wallAt = (moment: number) => now.wall - (now.at - moment);
+  const setBackBy = seen.wall - wallAt(seen.at);
+  if (setBackBy <= MAX_DRIFT_MS || dueAt === Infinity) return;
+  const reached = wallAt(Math.max(seen.at, last?.at ?? 0));
+  entry.dueAt = Math.min(dueAt, dueAgain(entry, reached, setBackBy));
+}
+
 /**
  * Returns when a project is next due after the clock was set back, epoch ms: the first tick after the time that the clock would
- * show at the last beat, or tick if that was later. The last tick is not repeated, unless the clock was set back by one interval
+ * show at the last look, or tick if that was later. The last tick is not repeated, unless the clock was set back by one interval
  * or more. A poll at once stands for the tick before it.
  */
 function dueAgain(entry: Entry, reached: number, setBackBy: number): number {

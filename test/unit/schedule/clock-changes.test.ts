@@ -5,6 +5,7 @@ import {
   HOUR,
   MINUTE,
   SECOND,
+  START,
   jump,
   missed,
   pass,
@@ -184,6 +185,30 @@ describe('the heartbeat of the scheduler', () => {
     scheduler.stop();
     await pass(3);
     expect(world.polls).toHaveLength(35);
+  });
+
+  it('goes on in another turn of the event loop if the clock was set back for many projects', async () => {
+    let spent = 0;
+    const clock = {
+      ...systemClock,
+      monotonic: () => performance.now() + (spent === 0 ? 0 : (spent += 1.1)),
+    };
+    const scheduler = world.create({ clock });
+    const ids = Array.from({ length: 25 }, (_, index) => `p${index}`);
+    const isAgainAt10 = (id: string) => (scheduler.next(id) ?? Infinity) <= START;
+    scheduler.set(
+      ids.map((id) => project(id, { schedule: '0 * * * *' })),
+      0,
+    );
+    scheduler.start();
+    await pass(650);
+    jump(-HOUR);
+    spent = 1;
+    await pass(100);
+    expect(ids.filter(isAgainAt10)).toHaveLength(10);
+    await pass(3);
+    expect(ids.filter(isAgainAt10)).toHaveLength(25);
+    scheduler.stop();
   });
 
   it('starts a due poll at once if it fires late', async () => {
