@@ -255,6 +255,9 @@ class Body {
   readonly #kept: Buffer[] = [];
   #keptBytes = 0;
   #lastRead: ArrayBufferLike | undefined;
+  /** Whether the answer has ended, and its decompression. If zeros follow what was compressed, that ends first. */
+  #isWhole = false;
+  #isDecoded = false;
 
   /** @throws {ApiError} if the headers alone show that the body is unusable */
   constructor(headers: Headers, options: BodyOptions) {
@@ -288,7 +291,8 @@ class Body {
   }
 
   end(): void {
-    if (this.#gunzip === undefined) return this.#finish();
+    this.#isWhole = true;
+    if (this.#gunzip === undefined || this.#isDecoded) return this.#finish();
     this.#decompress();
     this.#gunzip.end();
   }
@@ -323,7 +327,10 @@ class Body {
         onError(error);
       }
     });
-    gunzip.on('end', () => this.#finish());
+    gunzip.on('end', () => {
+      this.#isDecoded = true;
+      if (this.#isWhole) this.#finish();
+    });
     gunzip.on('error', (error) => {
       const message = `the body cannot be decompressed: ${codeOf(error)}`;
       onError(new ApiError('invalid_response', message));

@@ -73,6 +73,18 @@ describe('a compressed body', () => {
     expect(ofType(events, 'api.request_finished')).toMatchObject([{ failure: 'invalid_response' }]);
   });
 
+  it('ends with the answer, and not with its last compressed byte, when zeros follow', async () => {
+    const padded = Buffer.concat([gzipSync(BODY), Buffer.alloc(1)]);
+    const whole = answering(200, padded, { 'content-encoding': 'gzip' });
+    expect((await outcome(whole)).end).toBe(500);
+    const { end, sockets } = await outcome(
+      (_, response) => void response.writeHead(200, { 'content-encoding': 'gzip' }).write(padded),
+      { timeoutMs: 500 },
+    );
+    expect(end).toBe('timeout');
+    await vi.waitFor(() => expect(sockets.size).toBe(0), PATIENCE);
+  });
+
   it('is a network error when the connection closes early', async () => {
     const { end } = await outcome((_, response) => {
       const body = gzipSync(BODY);
