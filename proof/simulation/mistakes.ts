@@ -275,8 +275,8 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       file: 'app/engine.ts',
       replace: [
         [
-          'const poll = () => pollConfigured(id, run, poller, inForce);',
-          'const project = inForce.projects().get(id);\n      const poll = () => poller.poll(project, run);',
+          'const poll = async () => {\n        const project = inForce.projects().get(id);',
+          'const project = inForce.projects().get(id);\n      const poll = async () => {',
         ],
       ],
       notice: /a removed project/,

@@ -2,7 +2,7 @@ import type { Config, ProjectConfig } from '../config/config.ts';
 import type { OwnershipChange } from '../coordination/share.ts';
 import { createEvaluationService, type EvaluationServiceOptions } from '../client/client.ts';
 import { createApiKeyReader } from '../client/api-key.ts';
-import { type ConfigInForce, createConfigInForce, createConfigure } from './configure.ts';
+import { createConfigInForce, createConfigure } from './configure.ts';
 import { createShutdown, endProcess, type ShutdownControl } from './lifecycle.ts';
 import type { Logger } from '../log/logger.ts';
 import { EventLog } from '../log/lines.ts';
@@ -122,14 +122,13 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     });
   const inUse = { client: createService(config.service) };
   const service = serviceOf(inUse);
-  const missingAfter = () => inForce.config().missingAfter;
   const { maxIntervalMs, projects } = inForce;
   const poller = new Poller({
     service,
     store,
     clock,
     emit,
-    missingAfter,
+    missingAfter: () => inForce.config().missingAfter,
     maxIntervalMs,
     shutdown,
   });
@@ -187,7 +186,11 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
       })),
     poll: async (id, run) => {
       if (!inForce.projects().has(id) || !mayPoll(id)) return undefined;
-      const poll = () => pollConfigured(id, run, poller, inForce);
+      // A reload may have changed or removed the project since an earlier attempt.
+      const poll = async () => {
+        const project = inForce.projects().get(id);
+        return project && (await poller.poll(project, run));
+      };
       return await (sharing ? sharing.poll(id, run, poll) : poll());
     },
     mayPoll,
@@ -222,17 +225,6 @@ async function shareWork(
   if (shared === undefined) return undefined;
   const { createWorkSharing } = await import('./work-sharing.ts');
   return createWorkSharing({ ...options, shared, onError: endProcess });
-}
-
-/** Polls a project as it is configured now: a reload may have changed or removed it since an earlier attempt. */
-async function pollConfigured(
-  id: string,
-  run: PollRun,
-  poller: Pick<Poller, 'poll'>,
-  inForce: Pick<ConfigInForce, 'projects'>,
-): Promise<FinishedPoll | undefined> {
-  const project = inForce.projects().get(id);
-  return project && (await poller.poll(project, run));
 }
 
 /** Wakes the reporter when it may have something to report. Returns an observer. */

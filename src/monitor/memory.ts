@@ -18,7 +18,7 @@ export interface ListingMemory {
   /** Undefined after an `invalid_response`, until the next full answer, and if there was none. */
   readonly etag: string | undefined;
   readonly table: ListingTable;
-  /** False after a failed commit, until the next changed listing: the store may differ from this one. */
+  /** False after a failed commit, until a changed listing is stored. Until then changed listings are read whole. */
   readonly isStored: boolean;
   readonly complete: boolean;
   readonly anomalies: readonly AnomalySummary[];
