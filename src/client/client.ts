@@ -81,7 +81,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   async function listOnce(
     kind: Kind,
     request: Omit<ApiRequest<ListingAnswer>, 'onPiece' | 'interpret'>,
-    { previous, allowDifference }: Pick<ListOptions, 'previous' | 'allowDifference'>,
+    { previous, allowDifference }: ListOptions,
     onNextPage: () => void,
   ): Promise<ListingAnswer> {
     const { scrub } = request.key;

@@ -23,7 +23,7 @@ const RETRIED_REASONS: ReadonlySet<ApiFailureReason> = new Set([
   'server_error',
 ]);
 
-export interface RetryPolicy {
+interface RetryPolicy {
   /** Number of attempts after the first. */
   readonly retries: number;
   readonly signal: Pick<Shutdown, 'waits'>;

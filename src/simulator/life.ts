@@ -173,7 +173,7 @@ export class Life {
   /** Adds the prompts of an experiment. Sometimes something is wrong with nearly all of them. */
   #arrive(project: Project): void {
     const experiment = this.#pick(EXPERIMENTS);
-    // Each project has its own trouble.
+    // A project always has the same trouble.
     const cause = nth(SHARED_CAUSES, project.index);
     const error = this.#chance(CHANCE.trouble) ? cause(this.#between) : undefined;
     const count = Math.ceil((this.#between(...ARRIVING) * this.#size) / DEFAULT_PROMPTS);

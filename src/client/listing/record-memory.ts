@@ -11,7 +11,7 @@ const MIN_STORING_BYTES = 64 * 1024;
  * Bounds the memory of records on their way from listings to the store (docs/design-decisions.md#a-listing-is-read-as-it-arrives).
  * Nothing waits here for something that needs a slot: only for a body that is being read, and for the store.
  */
-export interface RecordMemory {
+interface RecordMemory {
   /** Starts to count the records of a listing that is read. */
   readonly readListing: () => ListingRecords;
   /** Counts the records of a poll that waits for nothing but the store, until it is disposed of. */

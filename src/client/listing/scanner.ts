@@ -121,7 +121,7 @@ export interface Stretch {
   readonly indexes: readonly number[];
 }
 
-export interface CollectorOptions {
+interface CollectorOptions {
   /** Called with the hash of each item, in order. The bytes of known items are dropped. */
   readonly isKnown: (low: number, high: number) => boolean;
   readonly onStretch: (stretch: Stretch) => void;
