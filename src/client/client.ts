@@ -85,7 +85,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     onNextPage: () => void,
   ): Promise<ListingAnswer> {
     const { scrub } = request.key;
-    const records = memory.readListing();
+    const records = memory.readListing(request.requestClass === 'failing');
     let reader: ListingReader | undefined;
     // Created with the first piece, as many answers are a 304 without a body.
     const read = () => {

@@ -1,6 +1,6 @@
-import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
+import { type ConcurrencyLimit, limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 
-/** A listing whose new items take more than this, bytes, is read alone. */
+/** A listing whose new items take more than this, bytes, is large: of those, one is read at a time. */
 const LARGE_BYTES = 1024 * 1024;
 /** While more bytes wait for the store, no listing with new items is completed: about those of 50,000 usual items. */
 const MAX_STORING_BYTES = 32 * 1024 * 1024;
@@ -12,8 +12,8 @@ const MIN_STORING_BYTES = 64 * 1024;
  * Nothing waits here for something that needs a slot: only for a body that is being read, and for the store.
  */
 interface RecordMemory {
-  /** Starts to count the records of a listing that is read. */
-  readonly readListing: () => ListingRecords;
+  /** Starts to count the records of a listing that is read. A large one of a failing project never delays that of a healthy one. */
+  readonly readListing: (isFailing: boolean) => ListingRecords;
   /** Counts the records of a poll that waits for nothing but the store, until it is disposed of. */
   readonly storing: (bytes: number) => Disposable;
 }
@@ -31,7 +31,7 @@ export interface ListingRecords {
 }
 
 export function createRecordMemory(): RecordMemory {
-  const oneLarge = limitConcurrency(1);
+  const [oneHealthy, oneFailing] = [limitConcurrency(1), limitConcurrency(1)];
   let storing = 0;
   let stored = Promise.withResolvers<void>();
 
@@ -41,8 +41,8 @@ export function createRecordMemory(): RecordMemory {
     await untilStored();
   }
 
-  /** Resolves when no other large listing is read, and keeps further ones waiting until `ended` resolves. */
-  function untilAlone(ended: Promise<void>): Promise<void> {
+  /** Resolves when no other large listing of the limit is read, and keeps further ones waiting until `ended` resolves. */
+  function untilAlone(oneLarge: ConcurrencyLimit, ended: Promise<void>): Promise<void> {
     const alone = Promise.withResolvers<void>();
     void oneLarge(async () => {
       alone.resolve();
@@ -52,7 +52,7 @@ export function createRecordMemory(): RecordMemory {
   }
 
   return {
-    readListing: () => {
+    readListing: (isFailing) => {
       const ended = Promise.withResolvers<void>();
       let bytes = 0;
       let alone: Promise<void> | undefined;
@@ -60,7 +60,7 @@ export function createRecordMemory(): RecordMemory {
         take: (more) => {
           bytes += more;
           if (bytes <= LARGE_BYTES) return undefined;
-          alone ??= untilAlone(ended.promise);
+          alone ??= untilAlone(isFailing ? oneFailing : oneHealthy, ended.promise);
           // The poll of the one that was read before may have got to the store since.
           return Promise.race([alone.then(untilStored), ended.promise]);
         },

@@ -30,6 +30,23 @@ describe('a failing project', () => {
     await Promise.all([...hanging, ...details]);
   });
 
+  it('does not delay the large listings of healthy ones, even when its own one stops halfway', async () => {
+    const item = (n: number) => ({ id: `p${n}`, status: 'RUNNING', name: 'n'.repeat(300) });
+    const large = JSON.stringify(Array.from({ length: 40_000 }, (_, n) => item(n)));
+    const stopped = Promise.withResolvers<void>();
+    const { url } = await serve((request, response) => {
+      if (projectOf(request.url) === 'well') response.end(large);
+      else response.write(large.slice(0, -1), () => stopped.resolve());
+    });
+    const maxResponseBytes = 64 * 1024 * 1024;
+    const { service } = connect({ baseUrl: url, timeoutMs: 60_000, maxResponseBytes });
+    const stops = failureOf(service.list('stops', 'prompt', listOptions({ isFailing: true })));
+    await stopped.promise;
+    expect(await service.list('well', 'prompt', listOptions())).toMatchObject({ size: 40_000 });
+    await service.close();
+    await stops;
+  });
+
   it('is every project with a failed attempt: its retries use at most half of the slots', async () => {
     const { url, requests } = await serve((request, response) => {
       if (projectOf(request.url) === 'well') response.end(BODY);

@@ -17,7 +17,7 @@ function startReader(options: Partial<ReaderOptions> = {}): ListingReader {
     allowDifference: true,
     scrub,
     startScan,
-    records: createRecordMemory().readListing(),
+    records: createRecordMemory().readListing(false),
     ...options,
   });
 }
@@ -81,9 +81,9 @@ it('two listings are not parsed in one turn of the event loop', async () => {
 
 it('a listing with more than 1 MiB of new items is not read on while another one is', async () => {
   const memory = createRecordMemory();
-  const other = memory.readListing();
+  const other = memory.readListing(false);
   void other.take(5 * 1024 * 1024);
-  const reader = startReader({ records: memory.readListing() });
+  const reader = startReader({ records: memory.readListing(false) });
   const item = Buffer.from(`{"id":"p","status":"RUNNING","name":"${'n'.repeat(600_000)}"},`);
   await reader.push(Buffer.from('['));
   for (let count = 0; count < 3; count += 1) await reader.push(item);

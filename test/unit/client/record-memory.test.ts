@@ -18,7 +18,11 @@ async function isOver(wait: Promise<void> | undefined): Promise<boolean> {
 
 it('only one large listing is read at a time; small ones do not wait', async () => {
   const memory = createRecordMemory();
-  const [first, second, small] = [memory.readListing(), memory.readListing(), memory.readListing()];
+  const [first, second, small] = [
+    memory.readListing(false),
+    memory.readListing(false),
+    memory.readListing(false),
+  ];
   expect(await isOver(first.take(5 * MIB))).toBe(true);
   const waiting = second.take(5 * MIB);
   expect(await isOver(waiting)).toBe(false);
@@ -28,9 +32,21 @@ it('only one large listing is read at a time; small ones do not wait', async () 
   expect(await isOver(second.take(MIB))).toBe(true);
 });
 
+it('a large listing of a failing project delays none of a healthy one', async () => {
+  const memory = createRecordMemory();
+  const [failing, other] = [memory.readListing(true), memory.readListing(true)];
+  void failing.take(5 * MIB);
+  expect(await isOver(other.take(5 * MIB))).toBe(false);
+  expect(await isOver(memory.readListing(false).take(5 * MIB))).toBe(true);
+});
+
 it('a listing that ends while it waits does not keep others waiting', async () => {
   const memory = createRecordMemory();
-  const [first, gone, last] = [memory.readListing(), memory.readListing(), memory.readListing()];
+  const [first, gone, last] = [
+    memory.readListing(false),
+    memory.readListing(false),
+    memory.readListing(false),
+  ];
   void first.take(5 * MIB);
   void gone.take(5 * MIB);
   const waiting = last.take(5 * MIB);
@@ -42,7 +58,7 @@ it('a listing that ends while it waits does not keep others waiting', async () =
 
 it('a listing that has ended waits for nothing, so that nothing keeps its items', async () => {
   const memory = createRecordMemory();
-  const [first, second] = [memory.readListing(), memory.readListing()];
+  const [first, second] = [memory.readListing(false), memory.readListing(false)];
   const storing = memory.storing(33 * MIB);
   const waits = [first.take(5 * MIB), second.take(5 * MIB), second.untilStored()];
   second.end();
@@ -56,9 +72,9 @@ it('a listing that has ended waits for nothing, so that nothing keeps its items'
 it('a listing with records waits while more than 32 MiB wait for the store', async () => {
   const memory = createRecordMemory();
   const [large, small, unchanged] = [
-    memory.readListing(),
-    memory.readListing(),
-    memory.readListing(),
+    memory.readListing(false),
+    memory.readListing(false),
+    memory.readListing(false),
   ];
   const [one, other] = [memory.storing(20 * MIB), memory.storing(13 * MIB)];
   void small.take(1);
@@ -82,7 +98,7 @@ it('a poll with records counts as 64 KiB at least while it waits for the store',
   const memory = createRecordMemory();
   const stored = Array.from({ length: 513 }, () => memory.storing(1000));
   memory.storing(0);
-  const listing = memory.readListing();
+  const listing = memory.readListing(false);
   void listing.take(1000);
   const waiting = listing.untilStored();
   expect(await isOver(waiting)).toBe(false);
