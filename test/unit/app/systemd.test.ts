@@ -78,14 +78,13 @@ it('READY=1 is not repeated once systemd-notify has succeeded', async () => {
 it.each([
   ['while systemd-notify runs', 0],
   ['during the pause before the repetition', 1],
-])('READY=1 is not repeated if the daemon stops %s', async (_, timers) => {
+])('READY=1 is not repeated if the daemon stops %s', async (_, failures) => {
   using world = setUp();
   world.systemd.ready();
-  await vi.waitFor(() => expect(vi.getTimerCount()).toBe(timers), PATIENCE);
+  // The warning comes before the pause. Timers are not counted: other files of this process may leave some.
+  await vi.waitFor(() => expect(world.warnings.length).toBe(failures), PATIENCE);
   world.systemd.stopping();
-  expect(vi.getTimerCount()).toBe(0);
   await world.called(2);
   await vi.advanceTimersByTimeAsync(10 * READY_AGAIN_MS);
   expect(world.calls()).toEqual(['READY=1', 'STOPPING=1']);
-  expect(vi.getTimerCount()).toBe(0);
 });
