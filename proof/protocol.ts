@@ -6,7 +6,8 @@ import { debianTool } from '../test/support/debian-tool.ts';
 import { temporaryDirectory } from '../test/support/temporary.ts';
 import { type Figures, required, type Row } from './row.ts';
 
-const MODEL = fileURLToPath(new URL('protocol/protocol.pml', import.meta.url));
+/** The protocol as it is, and with a token as the only fence, which is to replace it. */
+const MODELS = { protocol: 'protocol/protocol.pml', token: 'protocol/token.pml' } as const;
 
 /** Numbers of workers, projects and changes, and of each fault in one run; 0 if it is not named. */
 const BOUNDS = {
@@ -21,17 +22,24 @@ const BOUNDS = {
   largeFailure: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, CRASHES: 1, LOSSES: 1, LOST: 1 },
   latePostpone: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, UNANSWERED: 1, LATE_POSTPONE: 1 },
   largeStandby: { W: 2, P: 1, CHANGES: 3, LOSSES: 1, LOST: 1, REVERTS: 1 },
+  tokenCommits: { W: 2, P: 1, CHANGES: 3, CRASHES: 1, LOSSES: 1, LOST: 1 },
+  tokenTwoProjects: { W: 2, P: 2, CHANGES: 1, LOST: 1 },
+  tokenTwoProjectsCrash: { W: 2, P: 2, CHANGES: 1, CRASHES: 1 },
+  tokenFailure: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, CRASHES: 1, LOSSES: 1, LOST: 1 },
+  tokenStandby: { W: 2, P: 1, CHANGES: 2, LOSSES: 1, REVERTS: 1 },
+  tokenStandbyFailure: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, LOST: 1, REVERTS: 1 },
 } satisfies Readonly<Record<string, Defines>>;
 type Bound = keyof typeof BOUNDS;
 
 /** Bounds of the short form. */
-const SHORT: readonly Bound[] = ['twoProjects', 'failureCrash', 'standby'];
+const SHORT: readonly Bound[] = ['twoProjects', 'failureCrash', 'standby', 'tokenStandbyFailure'];
 /** Bounds in which the search for runs that never end, which doubles the states, would take too long. */
 const MAY_RUN_ON: ReadonlySet<string> = new Set<Bound>([
   'largeTwoProjects',
   'largeFailure',
   'latePostpone',
   'largeStandby',
+  'tokenCommits',
 ]);
 
 /** Mistakes that the model makes if the name is defined, each with a part of the assertion that a run has to break. */
@@ -69,6 +77,20 @@ const MISTAKES: readonly (readonly [name: string, within: Bound, notice: string,
     ['CLAIM_UNMARKED', 'failureCrash', 'report[0]==p', 'a failure is handed out without a claim'],
     ['NO_LEASE_CHECK', 'failureLoss', 'report[0]==p', 'a failure is reported after the lease'],
     ['POSTPONE_OF_OTHERS', 'failureLoss', 'report[0]==p', 'a failure of another is postponed'],
+    ['ANY_TOKEN', 'tokenCommits', 'owner==w', 'a commit does not compare the token'],
+    ['CLAIM_KEEPS_TOKEN', 'tokenCommits', 'owner==w', 'a claim keeps the token'],
+    ['LOST_IS_FAILURE', 'tokenCommits', 'untold', 'a commit with a lost answer counts as failed'],
+    ['LOST_IS_SUCCESS', 'tokenCommits', 'untold', 'a commit with a lost answer counts as made'],
+    ['REPEAT_WITH_NEW', 'tokenCommits', 'untold', 'a commit is repeated with another token'],
+    ['EMIT_FIRST', 'tokenCommits', 'untold', 'a transition is emitted before its commit'],
+    ['STALE_MEMORY', 'tokenCommits', 'stored==', 'the memory of a listing outlives its token'],
+    ['ORPHANS_STAY', 'tokenCommits', '!(dead[', 'a project of a dead worker is not free'],
+    ['RELEASE_KEEPS_OWNER', 'tokenTwoProjects', 'memory[', 'a release keeps the owner'],
+    ['RELEASE_KEEPS_TOKEN', 'tokenTwoProjects', 'owner==w', 'a release keeps the token'],
+    ['SETTLE_FIRST', 'tokenFailure', 'lines[p]>0', 'a failure is settled before its line'],
+    ['SETTLE_AGAIN', 'tokenFailure', 'settlements==1', 'a settled failure is settled again'],
+    ['SETTLE_ANY', 'tokenStandbyFailure', 'lines[p]>0', 'a failure is settled by its prompt alone'],
+    ['NO_LEASE_CHECK', 'tokenFailure', 'report[0]==0', 'a failure is reported after the lease'],
   ];
 
 /** Searches at the same time. */
@@ -79,7 +101,12 @@ const MAX_DEPTH = 200_000;
 
 /** Values of names that the model reads. */
 type Defines = Readonly<Record<string, number>>;
-type Search = (defines: Defines, isThorough: boolean, mustEnd?: boolean) => Promise<Found>;
+type Search = (
+  within: Bound,
+  defines: Defines,
+  isThorough: boolean,
+  mustEnd?: boolean,
+) => Promise<Found>;
 
 /** Searches every state of the model of the protocol between workers with SPIN (docs/protocol.md). */
 export const protocol: Row = {
@@ -108,7 +135,7 @@ export const protocol: Row = {
 /** Searches every state within these bounds. @throws if a run breaks an assertion, or the search is not complete */
 async function verify(name: Bound, short: boolean, search: Search): Promise<string> {
   const mustEnd = !short && !MAY_RUN_ON.has(name);
-  const found = await search(BOUNDS[name], !short, mustEnd);
+  const found = await search(name, BOUNDS[name], !short, mustEnd);
   const { error, isComplete, isJudged, states, depth } = found;
   if (error !== undefined) {
     throw new Error(
@@ -125,7 +152,7 @@ async function find(
   [name, within, notice, what]: (typeof MISTAKES)[number],
   search: Search,
 ): Promise<string> {
-  const { error, states } = await search({ ...BOUNDS[within], [name]: 1 }, false);
+  const { error, states } = await search(within, { ...BOUNDS[within], [name]: 1 }, false);
   if (error === undefined) throw new Error(`not noticed: ${what} (${name})`);
   if (!error.text.includes(notice)) throw new Error(`${what} (${name}): noticed ${error.text}`);
   return `found after ${states} states: ${notice}, ${error.steps} steps`;
@@ -147,12 +174,14 @@ interface Found {
 
 /**
  * Searches every state of the model with these names.
+ * @param within says which of the two models
  * @param isThorough whether gcc optimises and states are compressed, which a short search is not worth
  * @param mustEnd whether to search for runs that never end, too
  */
 async function searchWith(
   spin: string,
   gcc: string,
+  within: Bound,
   defines: Defines,
   isThorough: boolean,
   mustEnd = false,
@@ -164,7 +193,8 @@ async function searchWith(
       maxBuffer: 64 * 1024 * 1024,
     });
   const names = Object.entries(defines).map(([name, value]) => `-D${name}=${value}`);
-  await run(spin, ['-a', ...names, MODEL]);
+  const path = within.startsWith('token') ? MODELS.token : MODELS.protocol;
+  await run(spin, ['-a', ...names, fileURLToPath(new URL(path, import.meta.url))]);
   const kind = mustEnd ? '-DNP' : '-DSAFETY';
   const limits = ['-DVECTORSZ=2048', `-DMEMLIM=${MAX_MEMORY_MB}`];
   const effort = isThorough ? ['-O2', '-DCOLLAPSE'] : ['-O0'];
@@ -172,7 +202,7 @@ async function searchWith(
   // -E: processes that wait for ever are no error. The process that judges the end of a run checks them.
   const args = ['-E', `-m${MAX_DEPTH}`, '-w22', ...(mustEnd ? ['-l'] : [])];
   const { stdout } = await run(`${directory.path}/pan`, args);
-  const model = `${names.join(' ')} proof/protocol/protocol.pml`;
+  const model = `${names.join(' ')} proof/${path}`;
   const byHand = `spin -a ${model} && gcc ${kind} ${limits.join(' ')} -o pan pan.c && ./pan ${args.join(' ')}; spin -t -p ${model}`;
   return { ...read(stdout), byHand };
 }
