@@ -31,6 +31,14 @@ describe('cause id', () => {
     expect(new Set(ids).size).toBe(ids.length);
   });
 
+  it('is the same for one and for several of the same', () => {
+    const [one, many] = ['1 error in 1 file', '2 errors in 12 files'].map((error_msg) =>
+      causeOf({ error_id: null, error_msg }),
+    );
+    expect(many?.shape).not.toBe(one?.shape);
+    expect(many?.id).toBe(one?.id);
+  });
+
   it('is stable across releases: a different id needs a new version of the grouping', () => {
     expect(causeOf({ error_id: 'TIMEOUT', error_msg: 'took 5 s' }).id).toBe('98556844ecb5a5d1');
   });
@@ -192,6 +200,11 @@ describe('shape of a message', () => {
     const long = `${'1'.repeat(300)} ${'ab '.repeat(100)}`;
     expect(shapeOf(long)).toBe(`<*> ${'ab '.repeat(100)}`.slice(0, 200).trimEnd());
     expect(shapeOf(`it failed ${'😀'.repeat(200)}`)).not.toMatch(/\p{Cs}/u);
+  });
+
+  it('has nothing behind the first 1,000 characters of what the message says', () => {
+    const said = (end: string) => shapeOf(`refused "${'so '.repeat(400)}" ${end}`);
+    expect(said('for good')).toBe(said('and again'));
   });
 
   it('reads the first and the last 4 KiB and nothing between', () => {

@@ -245,7 +245,7 @@ describe('causes', () => {
   }
   const HOUR = 3_600_000;
   const iso = (ms: number) => new Date(ms).toISOString();
-  const LOUD = { error_id: 'E\u202e\u001b', error_msg: 'over and out' };
+  const LOUD = { error_id: 'E\u202e\u001b', error_msg: 'over and out '.repeat(50) };
   const idsOf = ({ data }: Page) => data.map(({ cause }) => cause);
 
   it('are returned with their count, projects and times, the most frequent first', async () => {
@@ -279,7 +279,12 @@ describe('causes', () => {
           transition_id: 7,
           last_error_msg: null,
         },
-        expect.objectContaining({ cause: causeOf(LOUD).id, count: 1, is_new: true }),
+        expect.objectContaining({
+          cause: causeOf(LOUD).id,
+          count: 1,
+          is_new: true,
+          last_error_msg: LOUD.error_msg.slice(0, 500),
+        }),
       ],
       next_cursor: null,
     });
