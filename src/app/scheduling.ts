@@ -2,7 +2,7 @@ import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
 import type { ProjectConfig } from '../config/config.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { PollRun } from '../monitor/poller.ts';
+import type { PollRun } from '../monitor/ports/watched-project.ts';
 import { type ScheduledProject, Scheduler } from '../schedule/scheduler.ts';
 import type { Engine } from './engine.ts';
 import { endProcess } from './lifecycle.ts';

@@ -7,7 +7,7 @@ import type { FinishedPoll, Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { RateLimit } from '../monitor/ports/service.ts';
 import type { OwnedSnapshot, PollHealth, Store } from '../monitor/ports/store.ts';
-import type { PollRun } from '../monitor/poller.ts';
+import type { PollRun } from '../monitor/ports/watched-project.ts';
 import type { SharedStore } from '../store/open.ts';
 import { version } from './version.ts';
 

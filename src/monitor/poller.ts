@@ -17,6 +17,7 @@ import {
 } from './memory.ts';
 import type { Clock } from './ports/clock.ts';
 import type { EvaluationService, ListingAnswer, Shutdown } from './ports/service.ts';
+import type { PollRun } from './ports/watched-project.ts';
 import type {
   CommittedTransition,
   KnownProject,
@@ -41,14 +42,6 @@ export interface PollerOptions {
 export interface PolledProject {
   readonly id: string;
   readonly datasets: boolean;
-}
-
-/** One run of a project's schedule. */
-export interface PollRun {
-  /** When the run was due, epoch ms. */
-  readonly dueAt: number;
-  /** When the next run is due, epoch ms; undefined if there is none. */
-  readonly nextAt: number | undefined;
 }
 
 /** The listings of a poll: the service's answers, and the errors instead of them. */

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock, Timer } from '../monitor/ports/clock.ts';
-import type { ProjectSchedule } from '../monitor/ports/watched-project.ts';
+import type { PollRun, ProjectSchedule } from '../monitor/ports/watched-project.ts';
 import { parseSchedule, type Schedule } from './cron.ts';
 
 const SECOND = 1000;
@@ -28,17 +28,9 @@ export interface ScheduledProject {
   readonly isOwnedElsewhere: boolean;
 }
 
-/** Times are epoch ms. */
-export interface Run {
-  /** When it should have started. */
-  readonly dueAt: number;
-  /** When the next one is due. */
-  readonly nextAt: number;
-}
-
 export interface SchedulerOptions {
   /** Polls a project once. Not called again for it before it has settled. */
-  readonly run: (project: string, run: Run) => Promise<void>;
+  readonly run: (project: string, run: PollRun) => Promise<void>;
   /** Checked before each tick: after a suspend the scheduled projects may be out of date. */
   readonly mayRun?: (project: string) => boolean;
   readonly clock: Clock;
@@ -272,7 +264,7 @@ export class Scheduler {
     else this.#poll(id, { dueAt, nextAt: entry.dueAt });
   }
 
-  #poll(id: string, due: Run): void {
+  #poll(id: string, due: PollRun): void {
     const { run, onError } = this.#options;
     // Async, so that a throw is handled like a rejection.
     const ended = (async () => run(id, due))()

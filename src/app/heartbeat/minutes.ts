@@ -1,6 +1,6 @@
 import type { FinishedPoll } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { PollRun } from '../../monitor/poller.ts';
+import type { PollRun } from '../../monitor/ports/watched-project.ts';
 
 export const MINUTE_MS = 60_000;
 

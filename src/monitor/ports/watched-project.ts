@@ -19,3 +19,11 @@ export interface ProjectSchedule {
   readonly nextPollAt: number | undefined;
   readonly maxIntervalSeconds: number;
 }
+
+/** One run of a project's schedule. */
+export interface PollRun {
+  /** When the run was due, epoch ms. */
+  readonly dueAt: number;
+  /** When the next run is due, epoch ms; undefined if there is none. */
+  readonly nextAt: number | undefined;
+}

@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
+import type { PollRun } from '../../../src/monitor/ports/watched-project.ts';
 import {
-  type Run,
   type ScheduledProject,
   Scheduler,
   type SchedulerOptions,
@@ -15,7 +15,7 @@ export const DAY = 24 * HOUR;
 /** Fake time at which every test begins. */
 export const START = Date.parse('2025-11-21T10:00:00.250Z');
 
-interface Poll extends Run {
+interface Poll extends PollRun {
   readonly id: string;
   readonly at: number;
   readonly finish: () => void;
