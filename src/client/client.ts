@@ -59,7 +59,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   const rate = options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock);
   const gate = new Gate(service.maxConcurrency, rate, clock);
   const send = createSender({ service, version, connections, gate, clock, emit });
-  const memory = createRecordMemory();
+  const records = createRecordMemory();
   const startScan = createItemScanner(service.maxItems);
   /** Listings that are known to have further pages. */
   const paged = new Set<string>();
@@ -85,15 +85,15 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     onNextPage: () => void,
   ): Promise<ListingAnswer> {
     const { scrub } = request.key;
-    const records = memory.readListing(request.requestClass === 'failing');
+    const memory = records.readListing(request.requestClass === 'failing');
     let reader: ListingReader | undefined;
     // Created with the first piece, as many answers are a 304 without a body.
     const read = () => {
-      reader ??= new ListingReader({ kind, previous, allowDifference, scrub, startScan, records });
+      reader ??= new ListingReader({ kind, previous, allowDifference, scrub, startScan, memory });
       return reader;
     };
     // A shutdown does not wait for the store.
-    const stopListening = onAbort(request.signal.requests, records.end);
+    const stopListening = onAbort(request.signal.requests, memory.end);
     try {
       return await send({
         ...request,
@@ -106,7 +106,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
       });
     } finally {
       stopListening();
-      records.end();
+      memory.end();
     }
   }
 
@@ -163,7 +163,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
       });
     },
 
-    storing: memory.storing,
+    storing: records.storing,
     renewConnections: () => connections.renew(),
     close: () => connections.destroy(),
   };

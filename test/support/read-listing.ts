@@ -19,7 +19,7 @@ export async function readListing(
     allowDifference: false,
     scrub,
     startScan,
-    records: createRecordMemory().readListing(false),
+    memory: createRecordMemory().readListing(false),
   });
   for (let at = 0; at < body.length; at += pieceBytes) {
     await reader.push(body.subarray(at, at + pieceBytes));

@@ -42,7 +42,8 @@ export interface ReaderOptions {
   /** The same function for each listing that is read with the same key. */
   readonly scrub: Scrub;
   readonly startScan: (onPart: OnPart) => BodyScan;
-  readonly records: ListingRecords;
+  /** Counts the records, and holds them up. */
+  readonly memory: ListingRecords;
 }
 
 /** A new item: its record, or its id if it has no usable status; undefined without a usable id. */
@@ -108,7 +109,7 @@ export class ListingReader {
    * @throws {ApiError} `invalid_response`, with the anomalies if there are items and none of them is usable
    */
   async finish(etag: string | undefined, signal: AbortSignal): Promise<ListingAnswer> {
-    const { previous, scrub, records: memory } = this.#options;
+    const { previous, scrub, memory } = this.#options;
     const digest = this.#scan.finish();
     if (digest === previous?.digest) return { unchanged: true, full: true, etag };
     this.#collector.flush();
@@ -157,7 +158,7 @@ export class ListingReader {
       } catch (error) {
         this.#fault = error;
       }
-      await this.#options.records.take(next.text.length + RECORD_BYTES * next.indexes.length);
+      await this.#options.memory.take(next.text.length + RECORD_BYTES * next.indexes.length);
     } while (this.#waiting.length > 0);
     this.#leftInTurn = SCANNED_PER_TURN;
     this.#pause = undefined;

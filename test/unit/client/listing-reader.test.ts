@@ -17,7 +17,7 @@ function startReader(options: Partial<ReaderOptions> = {}): ListingReader {
     allowDifference: true,
     scrub,
     startScan,
-    records: createRecordMemory().readListing(false),
+    memory: createRecordMemory().readListing(false),
     ...options,
   });
 }
@@ -83,7 +83,7 @@ it('a listing with more than 1 MiB of new items is not read on while another one
   const memory = createRecordMemory();
   const other = memory.readListing(false);
   void other.take(5 * 1024 * 1024);
-  const reader = startReader({ records: memory.readListing(false) });
+  const reader = startReader({ memory: memory.readListing(false) });
   const item = Buffer.from(`{"id":"p","status":"RUNNING","name":"${'n'.repeat(600_000)}"},`);
   await reader.push(Buffer.from('['));
   for (let count = 0; count < 3; count += 1) await reader.push(item);
