@@ -20,6 +20,14 @@ import {
 
 /** Bytes of records that wait for the store, above the limit. */
 const TOO_MUCH = 40 * 1024 * 1024;
+/** A large listing, 6 MB. */
+const LARGE = JSON.stringify(
+  Array.from({ length: 6000 }, (_, index) => ({
+    id: `p${index}`,
+    status: 'FAILED',
+    name: 'n'.repeat(1000),
+  })),
+);
 const BODY = JSON.stringify([{ id: 'p1', status: 'FAILED', name: 'one' }]);
 
 function tableOf(answer: ListingAnswer): ListingTable {
@@ -147,13 +155,7 @@ describe('a listing', () => {
   });
 
   it('waits without timing out while too much waits for the store, unless it is unchanged', async () => {
-    const items = Array.from({ length: 6000 }, (_, index) => ({
-      id: `p${index}`,
-      status: 'FAILED',
-      name: 'n'.repeat(1000),
-    }));
-    const list = JSON.stringify(items);
-    const { url } = await serve(answering(200, list));
+    const { url } = await serve(answering(200, LARGE));
     const deadlines = { begun: 0, inForce: 0 };
     const clock: Clock = {
       ...systemClock,
@@ -172,7 +174,7 @@ describe('a listing', () => {
       baseUrl: url,
       clock,
       timeoutMs: 100_000,
-      maxResponseBytes: list.length,
+      maxResponseBytes: LARGE.length,
     });
     const previous = tableOf(await service.list('p', 'prompt', listOptions()));
     const stored = service.storing(TOO_MUCH);
@@ -196,21 +198,15 @@ describe('a listing', () => {
     const answer = await reading;
     expect(order).toEqual(['stored', 'read']);
     if (answer.unchanged) throw new Error('it is the first one');
-    expect(answer.recordBytes).toBeGreaterThan(list.length);
+    expect(answer.recordBytes).toBeGreaterThan(LARGE.length);
   });
 
   it('of many new items is read in the end, however few slots there are for large ones', async () => {
-    const items = Array.from({ length: 6000 }, (_, index) => ({
-      id: `p${index}`,
-      status: 'FAILED',
-      name: 'n'.repeat(1000),
-    }));
-    const list = JSON.stringify(items);
-    const { url } = await serve(answering(200, list));
+    const { url } = await serve(answering(200, LARGE));
     const { service } = connect({
       baseUrl: url,
       maxConcurrency: 2,
-      maxResponseBytes: list.length,
+      maxResponseBytes: LARGE.length,
       timeoutMs: 100_000,
     });
     const poll = async (project: string) => {
@@ -222,7 +218,7 @@ describe('a listing', () => {
       const sizes = answers.map((answer) => (answer.unchanged ? 0 : answer.recordBytes));
       using _ = service.storing(sizes.reduce((sum, bytes) => sum + bytes, TOO_MUCH));
       await setTimeout(10);
-      return sizes.every((bytes) => bytes > list.length);
+      return sizes.every((bytes) => bytes > LARGE.length);
     };
     expect(await Promise.all(['a', 'b', 'c'].map(poll))).toEqual([true, true, true]);
   });

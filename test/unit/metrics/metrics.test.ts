@@ -7,7 +7,8 @@ import { afterPoll } from '../../../src/monitor/memory.ts';
 import type { PollHealth, StoreSnapshot } from '../../../src/monitor/ports/store.ts';
 import type { MetricsOptions } from '../../../src/metrics/metrics.ts';
 import { parseExposition } from './parse-exposition.ts';
-import { NEVER_POLLED, START, setUp, snapshotOf, stored, storeOf } from './setup.ts';
+import { NEVER_POLLED } from '../../../src/monitor/memory.ts';
+import { START, setUp, snapshotOf, stored, storeOf } from './setup.ts';
 
 /** What the events below change, without evalwatch_. */
 const COUNTED = `

@@ -2,23 +2,15 @@ import { systemClock } from '../../../src/app/clock.ts';
 import { BY_DEFAULT } from '../../support/expected.ts';
 import { Metrics, type MetricsOptions } from '../../../src/metrics/metrics.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
+import { NEVER_POLLED } from '../../../src/monitor/memory.ts';
 import type {
   ListingSnapshot,
-  PollHealth,
   ProjectSnapshot,
   StoreSnapshot,
 } from '../../../src/monitor/ports/store.ts';
 import { parseExposition } from './parse-exposition.ts';
 
 export const START = 1_767_225_600_123;
-
-export const NEVER_POLLED: PollHealth = {
-  up: false,
-  consecutiveFailures: 0,
-  reason: undefined,
-  lastPollAt: undefined,
-  lastSuccessAt: undefined,
-};
 
 export function listing(fields: Partial<ListingSnapshot> = {}): ListingSnapshot {
   return {

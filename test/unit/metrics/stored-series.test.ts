@@ -2,7 +2,8 @@ import { BY_DEFAULT } from '../../support/expected.ts';
 import { describe, expect, it } from 'vitest';
 import { transitionPairs, type Kind } from '../../../src/domain/status.ts';
 import type { ProjectSnapshot, StoreSnapshot } from '../../../src/monitor/ports/store.ts';
-import { NEVER_POLLED, START, listing, setUp, snapshotOf, stored } from './setup.ts';
+import { NEVER_POLLED } from '../../../src/monitor/memory.ts';
+import { START, listing, setUp, snapshotOf, stored } from './setup.ts';
 
 /** Scrapes the series of a store, whose projects all watch their datasets if `datasets` is set. */
 async function scrapeStore(
