@@ -6,11 +6,8 @@ import { debianTool } from '../test/support/debian-tool.ts';
 import { temporaryDirectory } from '../test/support/temporary.ts';
 import { type Figures, required, type Row } from './row.ts';
 
-/** The protocol as it is, and with a token as the only fence, which is to replace it. */
-const MODELS = { protocol: 'protocol/protocol.pml', token: 'protocol/token.pml' } as const;
-
 /** Numbers of workers, projects and changes, and of each fault in one run; 0 if it is not named. */
-const BOUNDS = {
+const PROTOCOL_BOUNDS = {
   commits: { W: 2, P: 1, CHANGES: 3, CRASHES: 1, LOSSES: 1, LOST: 1 },
   twoProjects: { W: 2, P: 2, CHANGES: 1, CRASHES: 1, LOST: 1 },
   otherAnswers: { W: 2, P: 2, CHANGES: 1, UNANSWERED: 1 },
@@ -22,6 +19,9 @@ const BOUNDS = {
   largeFailure: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, CRASHES: 1, LOSSES: 1, LOST: 1 },
   latePostpone: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, UNANSWERED: 1, LATE_POSTPONE: 1 },
   largeStandby: { W: 2, P: 1, CHANGES: 3, LOSSES: 1, LOST: 1, REVERTS: 1 },
+} satisfies Readonly<Record<string, Defines>>;
+/** The same of the model with a token as the only fence, which is to replace the protocol as it is. */
+const TOKEN_BOUNDS = {
   tokenCommits: { W: 2, P: 1, CHANGES: 3, CRASHES: 1, LOSSES: 1, LOST: 1 },
   tokenTwoProjects: { W: 2, P: 2, CHANGES: 1, LOST: 1 },
   tokenTwoProjectsCrash: { W: 2, P: 2, CHANGES: 1, CRASHES: 1 },
@@ -29,6 +29,7 @@ const BOUNDS = {
   tokenStandby: { W: 2, P: 1, CHANGES: 2, LOSSES: 1, REVERTS: 1 },
   tokenStandbyFailure: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, LOST: 1, REVERTS: 1 },
 } satisfies Readonly<Record<string, Defines>>;
+const BOUNDS = { ...PROTOCOL_BOUNDS, ...TOKEN_BOUNDS };
 type Bound = keyof typeof BOUNDS;
 
 /** Bounds of the short form. */
@@ -193,7 +194,7 @@ async function searchWith(
       maxBuffer: 64 * 1024 * 1024,
     });
   const names = Object.entries(defines).map(([name, value]) => `-D${name}=${value}`);
-  const path = within.startsWith('token') ? MODELS.token : MODELS.protocol;
+  const path = `protocol/${within in TOKEN_BOUNDS ? 'token' : 'protocol'}.pml`;
   await run(spin, ['-a', ...names, fileURLToPath(new URL(path, import.meta.url))]);
   const kind = mustEnd ? '-DNP' : '-DSAFETY';
   const limits = ['-DVECTORSZ=2048', `-DMEMLIM=${MAX_MEMORY_MB}`];
