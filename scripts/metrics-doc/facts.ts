@@ -104,7 +104,7 @@ export const SECTIONS: readonly Section[] = [
       evalwatch_project_configured_timestamp_seconds: store,
       evalwatch_project_schedule_max_interval_seconds: {
         ...process,
-        note: 'Calculated over 9 years, so that nights, weekends, daylight saving and 29 February are included. Where clocks change, it may be longer than any gap by twice the change, two hours, but not if the schedule runs in every hour of every day and the change is an hour.',
+        note: 'Calculated over 9 years, so that nights, weekends, daylight saving and 29 February are included. Where clocks change by an hour, it can be up to two hours longer than the longest gap; a schedule that runs in every hour of every day has its exact gap.',
       },
       evalwatch_project_next_poll_timestamp_seconds: {
         ...process,
