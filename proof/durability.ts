@@ -120,7 +120,7 @@ const BUGS: readonly Bug[] = [
   {
     part: 'failing calls',
     what: 'a failed commit of a poll taken for one without transitions',
-    file: 'store/sqlite/thread/write-queue.ts',
+    file: 'store/sqlite/write-queue.ts',
     replace: [
       [
         'emitFailed(error);\n        write.reject(error);',
@@ -132,7 +132,7 @@ const BUGS: readonly Bug[] = [
   {
     part: 'failing calls',
     what: 'a failed commit not emitted',
-    file: 'store/sqlite/thread/write-queue.ts',
+    file: 'store/sqlite/write-queue.ts',
     replace: [['if (error instanceof StoreError) emitFailed(error);', '']],
     notice: /calls failed, \d+ failures were emitted/,
   },

@@ -4,8 +4,7 @@ import type * as DatabaseRoom from '../../src/store/sqlite/database.ts';
 import type { PollPart } from '../../src/store/sqlite/sql/poll-rows.ts';
 import type * as ReaderRoom from '../../src/store/sqlite/sqlite-reader.ts';
 import type * as SqliteRoom from '../../src/store/sqlite/sqlite-store.ts';
-import type * as CallsRoom from '../../src/store/sqlite/thread/calls.ts';
-import type { StoreThread } from '../../src/store/sqlite/thread/thread-client.ts';
+import type { StoreThread } from '../../src/store/sqlite/client.ts';
 import { temporaryDirectory } from '../../test/support/temporary.ts';
 import type { Backend, StoreWeather } from './backend.ts';
 import type { Kernel } from './kernel.ts';
@@ -31,7 +30,6 @@ export async function createSqliteBackend({
   const { openStore } = await load<typeof SqliteRoom>('store/sqlite/sqlite-store.ts');
   const { openReader } = await load<typeof ReaderRoom>('store/sqlite/sqlite-reader.ts');
   const { openDatabase } = await load<typeof DatabaseRoom>('store/sqlite/database.ts');
-  const { makeCall } = await load<typeof CallsRoom>('store/sqlite/thread/calls.ts');
   const { StoreError } = await load<typeof ErrorsRoom>('monitor/errors.ts');
   const directory = await temporaryDirectory();
   const path = join(directory.path, 'store.db');
@@ -76,7 +74,7 @@ export async function createSqliteBackend({
           news: database.news,
           read: (call) => {
             const asked = structuredClone(call);
-            return inTurn(() => makeCall(database.reads, asked)) as never;
+            return inTurn(() => database.read(asked)) as never;
           },
           write: (calls, place) => {
             const asked = structuredClone(calls);

@@ -5,8 +5,7 @@ import {
   type SqliteStore,
   type StoreOptions,
 } from '../../src/store/sqlite/sqlite-store.ts';
-import { makeCall } from '../../src/store/sqlite/thread/calls.ts';
-import type { StoreThread } from '../../src/store/sqlite/thread/thread-client.ts';
+import type { StoreThread } from '../../src/store/sqlite/client.ts';
 
 /**
  * Opens a store whose SQLite runs in this thread, for tests of its users: starting a thread costs 75 ms of CPU time. Calls
@@ -37,7 +36,7 @@ async function startThread(paths: DatabasePaths): Promise<StoreThread> {
     news: database.news,
     read: (call) => {
       const asked = structuredClone(call);
-      return answer(() => makeCall(database.reads, asked));
+      return answer(() => database.read(asked));
     },
     write: (calls, place) => {
       const asked = structuredClone(calls);

@@ -26,15 +26,14 @@ import { createSnapshotRows, type SnapshotRows } from './sql/snapshot.ts';
 import { identify, rememberFiles } from './file/same-files.ts';
 import { createPrivately } from './file/store-file.ts';
 import { createTransactions, type Place } from './sql/transactions.ts';
-import { type Call, makeCall } from './thread/calls.ts';
 
 /** A method of the store as its thread has it: synchronous. */
 type Immediate<Name extends keyof Store> = (
   ...args: Parameters<Store[Name]>
 ) => Awaited<ReturnType<Store[Name]>>;
 
-/** Reading methods behind page, API, event stream and scrapes. They see committed transactions only. */
-export interface ShownReads {
+/** Reading methods. They see committed transactions only, also while one is under way. */
+export interface Reads {
   readonly projects: Immediate<'projects'>;
   readonly snapshotAfter: SnapshotRows['after'];
   readonly backlog: SnapshotRows['backlog'];
@@ -46,10 +45,6 @@ export interface ShownReads {
   readonly failureCounts: Immediate<'failureCounts'>;
   readonly durations: Immediate<'durations'>;
   readonly causes: Immediate<'causes'>;
-}
-
-/** All reading methods. They see committed transactions only, also while one is under way. */
-export interface Reads extends ShownReads {
   readonly loadHealth: Immediate<'loadHealth'>;
   readonly loadKnown: (...args: Parameters<Store['loadKnown']>) => KnownPage;
   /** The next page of a `loadKnown`. */
@@ -71,6 +66,19 @@ export interface Writes {
   readonly prune: (step: number, limits: PruneLimits) => 'again' | 'next' | 'done';
 }
 
+type Signatures<Methods> = { readonly [Name in keyof Methods]: (...args: never[]) => unknown };
+type Arguments<Methods extends Signatures<Methods>> = {
+  readonly [Name in keyof Methods]: Parameters<Methods[Name]>;
+};
+
+/** A call of one of these methods, as a message between threads. */
+export type Call<
+  Methods extends Signatures<Methods>,
+  Name extends keyof Methods = keyof Methods,
+> = {
+  readonly [Each in Name]: { readonly method: Each; readonly args: Arguments<Methods>[Each] };
+}[Name];
+
 export type WriteResult = ReturnType<Writes[keyof Writes]>;
 
 /** What a piece of a transaction has done. */
@@ -84,7 +92,7 @@ export interface OpenDatabase {
   readonly sqliteVersion: string;
   /** The listings of all configured projects. */
   readonly news: readonly ListingNews[];
-  readonly reads: Reads;
+  readonly read: (call: Call<Reads>) => unknown;
   /** Makes these calls in one transaction, or in a piece of one. */
   write(calls: readonly Call<Writes>[], place: Place): Written;
   close(): void;
@@ -128,13 +136,14 @@ export async function openDatabase(
   assertFirstLog();
   const changes = createListingChanges(db);
   const writes = createWrites(db, changes);
-  const reads = createReads(reader);
+  const rows = createReads(reader);
   // The prepared statements have opened the log in any case.
   const assertLog = remember(log);
   const assertInPlace = () => {
     assertFiles();
     assertLog();
   };
+  const reads = { ...rows, assertInPlace };
   const run = createTransactions(db, assertInPlace);
   for (const project of createProjects(reader).configured()) changes.note(project, 'listings');
   const news = changes.read();
@@ -143,7 +152,7 @@ export async function openDatabase(
   return {
     sqliteVersion: String(db.prepare('SELECT sqlite_version()').pluck().get()),
     news,
-    reads: { ...reads, assertInPlace },
+    read: (call) => makeCall(reads, call),
     write: (calls, place) => {
       try {
         const written = run(place, () => {
@@ -165,19 +174,22 @@ export async function openDatabase(
   };
 }
 
-/** A connection for `ShownReads` alone, beside an open database. */
-export interface OpenReads {
-  readonly reads: ShownReads;
-  readonly close: () => void;
+function makeCall<Methods extends Signatures<Methods>, Name extends keyof Methods>(
+  methods: {
+    readonly [Each in keyof Methods]: (
+      ...args: Arguments<Methods>[Each]
+    ) => ReturnType<Methods[Each]>;
+  },
+  { method, args }: Call<Methods, Name>,
+): ReturnType<Methods[Name]> {
+  return methods[method](...args);
 }
 
-/** Opens the store once more. The caller checks that it is still the file of the open database. @throws {StoreError} */
-export function openReads(file: string): OpenReads {
-  const db = connect(file, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
-  return { reads: createShownReads(db), close: () => db.close() };
-}
-
-function createShownReads(db: Connection): ShownReads {
+function createReads(db: Connection): Omit<Reads, 'assertInPlace'> {
+  const projects = createProjects(db);
+  const failures = createFailures(db);
+  const knownRows = createKnownRows(db);
+  const pages = createKnownPages();
   const snapshot = createSnapshotRows(db);
   return {
     ...createRowQueries(db),
@@ -188,16 +200,6 @@ function createShownReads(db: Connection): ShownReads {
     failureCounts: createFailureCounts(db),
     durations: createDurationQuery(db),
     causes: createCauseQuery(db),
-  };
-}
-
-function createReads(db: Connection): Omit<Reads, 'assertInPlace'> {
-  const projects = createProjects(db);
-  const failures = createFailures(db);
-  const knownRows = createKnownRows(db);
-  const pages = createKnownPages();
-  return {
-    ...createShownReads(db),
     loadHealth: projects.health,
     loadKnown: (...args) => pages.first(knownRows(...args)),
     loadMore: pages.next,

@@ -3,7 +3,7 @@ import type { PollCommit, PollHealth, Store, StoreSnapshot } from '../../monitor
 import { createHealthQueue } from '../health-queue.ts';
 import { toHealthColumns } from '../rows.ts';
 import { PART_ROWS } from './sql/poll-rows.ts';
-import type { WriteQueue } from './thread/write-queue.ts';
+import type { WriteQueue } from './write-queue.ts';
 
 /** Commits of polls. The health of polls that changed nothing waits for up to a second and is written together. */
 export interface Polls {

@@ -7,14 +7,12 @@ import type { DatabasePaths } from './database.ts';
 import { withStoreErrors } from './errors.ts';
 import { createListings, type Listings } from './listings.ts';
 import { collectPages } from './sql/known.ts';
-import { countRows } from './sql/poll-rows.ts';
 import { createPolls } from './polls.ts';
 import { noteOpen } from './file/open-files.ts';
 import { PAGE_PROJECTS } from './sql/snapshot.ts';
 import { fileSize, inspectStoreFile, prepareRealPath } from './file/store-file.ts';
-import { createShownReads, type ShownReads } from './thread/shown-reads.ts';
-import { startReadThread, startThread, type StoreThread } from './thread/thread-client.ts';
-import { createWriteQueue } from './thread/write-queue.ts';
+import { startThread, type StoreThread } from './client.ts';
+import { createWriteQueue } from './write-queue.ts';
 
 export interface StoreOptions {
   /** Absolute path; missing directories are created. */
@@ -53,19 +51,14 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
     const paths = { path: options.path, file };
     const thread = await (options.startThread ?? startThread)(paths);
     if (found === 'absent') options.onCreated?.(file);
-    const shown = createShownReads({
-      thread,
-      clock: options.clock,
-      start: () => startReadThread(paths),
-    });
     const held = opened.move();
-    return createStore(file, { thread, shown }, options, () => held.dispose());
+    return createStore(file, thread, options, () => held.dispose());
   });
 }
 
 function createStore(
   file: string,
-  { thread, shown }: { readonly thread: StoreThread; readonly shown: ShownReads },
+  thread: StoreThread,
   { clock, emit }: StoreOptions,
   onClosed: () => void,
 ): SqliteStore {
@@ -104,7 +97,6 @@ function createStore(
     try {
       await openWork.close();
       await polls.close();
-      await shown.close();
       await thread.close();
     } finally {
       onClosed();
@@ -114,22 +106,22 @@ function createStore(
   return {
     sqliteVersion: thread.sqliteVersion,
     isInPlace: files.isInPlace,
-    projects: guarded((...args) => shown.read({ method: 'projects', args })),
+    projects: guarded((...args) => thread.read({ method: 'projects', args })),
     snapshot: guarded(async (project) => {
       const [backlog, projects] = await Promise.all([
-        shown.read({ method: 'backlog', args: [] }),
-        readProjects(shown, listings, project),
+        thread.read({ method: 'backlog', args: [] }),
+        readProjects(thread, listings, project),
       ]);
       return polls.withNewestHealth({ projects, backlog });
     }),
-    statuses: guarded((...args) => shown.read({ method: 'statuses', args })),
-    transitions: guarded((...args) => shown.read({ method: 'transitions', args })),
-    failures: guarded((...args) => shown.read({ method: 'failures', args })),
-    events: guarded((...args) => shown.read({ method: 'events', args })),
-    moves: guarded((...args) => shown.read({ method: 'moves', args })),
-    failureCounts: guarded((...args) => shown.read({ method: 'failureCounts', args })),
-    durations: guarded((...args) => shown.read({ method: 'durations', args })),
-    causes: guarded((...args) => shown.read({ method: 'causes', args })),
+    statuses: guarded((...args) => thread.read({ method: 'statuses', args })),
+    transitions: guarded((...args) => thread.read({ method: 'transitions', args })),
+    failures: guarded((...args) => thread.read({ method: 'failures', args })),
+    events: guarded((...args) => thread.read({ method: 'events', args })),
+    moves: guarded((...args) => thread.read({ method: 'moves', args })),
+    failureCounts: guarded((...args) => thread.read({ method: 'failureCounts', args })),
+    durations: guarded((...args) => thread.read({ method: 'durations', args })),
+    causes: guarded((...args) => thread.read({ method: 'causes', args })),
     configureProjects: guarded(async (ids, at) => {
       await queue.write({ method: 'configureProjects', args: [ids, at] });
       polls.configure(ids);
@@ -143,7 +135,7 @@ function createStore(
         readOrEmit({ method: 'loadMore', args: [more] }),
       ),
     ),
-    commitPoll: guarded((poll) => shown.duringCommit(countRows(poll), () => polls.commit(poll))),
+    commitPoll: guarded(polls.commit),
     pendingFailures: guarded((...args) => readOrEmit({ method: 'pendingFailures', args })),
     settleFailure: guarded((...args) => queue.write({ method: 'settleFailure', args })),
     postponeFailure: guarded((...args) => queue.write({ method: 'postponeFailure', args })),
@@ -171,13 +163,13 @@ function createStore(
 
 /** Reads the projects of a snapshot, or one, in pages, so that the main thread copies few at once. */
 async function readProjects(
-  shown: Pick<ShownReads, 'read'>,
+  thread: Pick<StoreThread, 'read'>,
   listings: Listings,
   only: string | undefined,
 ): Promise<readonly ProjectSnapshot[]> {
   const projects: ProjectSnapshot[] = [];
   for (let after = ''; ;) {
-    const page = await shown.read({ method: 'snapshotAfter', args: [after, only] });
+    const page = await thread.read({ method: 'snapshotAfter', args: [after, only] });
     for (const row of page) projects.push({ ...row, listings: listings.of(row.project) });
     if (page.length < PAGE_PROJECTS) return projects;
     after = page.at(-1)?.project ?? '';

@@ -1,11 +1,10 @@
-import { StoreError } from '../../../monitor/errors.ts';
-import type { Observer } from '../../../monitor/events.ts';
-import type { Clock } from '../../../monitor/ports/clock.ts';
-import type { CommittedTransition, PollCommit } from '../../../monitor/ports/store.ts';
-import type { WriteResult, Writes } from '../database.ts';
-import { countRows, PART_ROWS, toParts } from '../sql/poll-rows.ts';
-import type { Place } from '../sql/transactions.ts';
-import type { Call } from './calls.ts';
+import { StoreError } from '../../monitor/errors.ts';
+import type { Observer } from '../../monitor/events.ts';
+import type { Clock } from '../../monitor/ports/clock.ts';
+import type { CommittedTransition, PollCommit } from '../../monitor/ports/store.ts';
+import type { Call, WriteResult, Writes } from './database.ts';
+import { countRows, PART_ROWS, toParts } from './sql/poll-rows.ts';
+import type { Place } from './sql/transactions.ts';
 
 /** Both methods emit `store.committed`, or reject, emit `store.commit_failed`, and have then done nothing. */
 export interface WriteQueue {

@@ -1,0 +1,37 @@
+/** The thread in which SQLite works, so that neither a large commit nor a slow disk blocks the event loop. */
+import { parentPort, workerData } from 'node:worker_threads';
+import type { Answer, NumberedRequest, OpenedStore, Request } from './client.ts';
+import { type DatabasePaths, type OpenDatabase, openDatabase } from './database.ts';
+import { toStoreError } from './errors.ts';
+
+const paths: DatabasePaths = workerData;
+const port = parentPort;
+if (port === null) throw new Error('this is the thread of the store, not a program');
+
+try {
+  const database = await openDatabase(paths);
+  port.on('message', ({ number, request }: NumberedRequest) => {
+    try {
+      port.postMessage({ number, value: serve(database, request) } satisfies Answer);
+    } catch (error) {
+      port.postMessage(failureOf(number, error));
+    }
+    if (request === 'close') port.close();
+  });
+  const { sqliteVersion, news } = database;
+  port.postMessage({ number: 0, value: { sqliteVersion, news } satisfies OpenedStore });
+} catch (error) {
+  port.postMessage(failureOf(0, error));
+}
+
+function serve(database: OpenDatabase, request: Request): unknown {
+  if (request === 'close') return database.close();
+  if ('write' in request) return database.write(request.write, request.place);
+  return database.read(request.read);
+}
+
+/** @throws the error itself if it is a bug, which ends the process */
+function failureOf(number: number, error: unknown): Answer {
+  const { reason, message, cause } = toStoreError(error, paths.file);
+  return { number, failure: { reason, message, cause } };
+}
