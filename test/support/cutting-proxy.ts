@@ -12,15 +12,9 @@ export interface CuttingProxy extends AsyncDisposable {
   /** Closes the client side of every connection; the server does not notice. */
   cut(): void;
   /**
-   * Keeps the open connections, but drops all data on them or only the `answers`, as a firewall that has lost its state
-   * does. New connections work.
+   * Keeps the open connections, but drops all data on them, as a firewall that has lost its state does. New connections work.
    */
-  silence(what: 'everything' | 'answers'): void;
-  /**
-   * Limits client data on the open connections to this many bytes a second; new ones are fast. `onPassed` is called with the
-   * number of bytes of each piece that passes, and the next one is read when its promise resolves.
-   */
-  slow(bytesPerSecond: number, onPassed?: (bytes: number) => Promise<void>): void;
+  silence(): void;
   /** Drops the next piece of client data, or the one `after` pieces later, and cuts its connection. */
   loseRequest(after?: number): void;
   /** Does the same, but `deliver` sends the data to the server and waits until the server has answered. */
@@ -36,8 +30,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
   let isDown = false;
   const sockets = new Set<Socket>();
   const cuts = new Set<() => void>();
-  const silences = new Set<(what: 'everything' | 'answers') => void>();
-  const slowings = new Set<CuttingProxy['slow']>();
+  const silences = new Set<() => void>();
   const server = createServer((client) => {
     if (isDown) {
       client.destroy();
@@ -56,33 +49,13 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
       if (isDown) for (const socket of sockets) socket.destroy();
     };
     cuts.add(cut);
-    let silent: 'nothing' | 'everything' | 'answers' = 'nothing';
-    const silence = (what: 'everything' | 'answers') => {
-      silent = what;
+    let isSilent = false;
+    const silence = () => {
+      isSilent = true;
     };
     silences.add(silence);
-    let rate = Infinity;
-    let onPassed: ((bytes: number) => Promise<void>) | undefined;
-    const slow: CuttingProxy['slow'] = (bytesPerSecond, whenPassed) => {
-      rate = bytesPerSecond;
-      onPassed = whenPassed;
-      if (rate === 0) client.pause();
-    };
-    slowings.add(slow);
     client.on('data', (data) => {
-      if (rate !== Infinity) {
-        client.pause();
-        if (rate > 0) {
-          setTimeout(
-            () => {
-              const passed = onPassed?.(data.length) ?? Promise.resolve();
-              void passed.then(() => client.resume());
-            },
-            (data.length / rate) * 1000,
-          );
-        }
-      }
-      if (silent === 'everything') return;
+      if (isSilent) return;
       if (next?.after === 0) {
         ({ trouble } = next);
         next = undefined;
@@ -102,7 +75,7 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
       cut();
     });
     upstream.on('data', (data) => {
-      if (isCut || silent !== 'nothing') return;
+      if (isCut || isSilent) return;
       if (trouble !== 'answer') {
         client.write(data);
         return;
@@ -114,7 +87,6 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     client.on('close', () => {
       cuts.delete(cut);
       silences.delete(silence);
-      slowings.delete(slow);
       if (!isCut) upstream.destroy();
     });
     upstream.on('close', () => client.destroy());
@@ -136,11 +108,8 @@ export async function startCuttingProxy(target: number): Promise<CuttingProxy> {
     cut: () => {
       for (const cut of cuts) cut();
     },
-    silence: (what) => {
-      for (const silence of silences) silence(what);
-    },
-    slow: (bytesPerSecond, onPassed) => {
-      for (const slow of slowings) slow(bytesPerSecond, onPassed);
+    silence: () => {
+      for (const silence of silences) silence();
     },
     loseRequest: (after = 0) => {
       next = { trouble: 'request', after };

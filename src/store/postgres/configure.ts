@@ -11,7 +11,7 @@ const MAX_ROUNDS = 5;
 const AGAIN_MS = 500;
 
 export interface ProjectChangesOptions {
-  readonly database: Pick<Database, 'attempt' | 'query'>;
+  readonly database: Pick<Database, 'attempt'>;
   readonly clock: Pick<Clock, 'monotonic' | 'sleep'>;
   /** Receives `store.committed` and `store.commit_failed`. */
   readonly emit: Observer;
@@ -77,7 +77,7 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
 
     /** Makes one attempt under a new number: the last one may have been made, and only its answer lost. */
     async function attemptChange(): Promise<Attempt<Numbered>> {
-      const [drawn] = await run(drawNumber);
+      const [drawn] = await run(() => database.attempt<Numbered>(NEXT_EPOCH, []));
       const values = [stored, at, drawn?.epoch, newest];
       const attempt = await database.attempt<Numbered>(CONFIGURE, values);
       mayBeMade ||= attempt.unknown === true || numberOf(attempt.rows) !== null;
@@ -109,16 +109,6 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
       'other changes of the watched projects came first, five times in a row: try again',
     );
     throw mayBeMade ? possiblyChanged(busy) : busy;
-  }
-
-  /** Draws the number that a change needs. `query` sends it once more if the connection went silent during a pause. */
-  async function drawNumber(): Promise<Attempt<Numbered>> {
-    try {
-      return { rows: await database.query<Numbered>(NEXT_EPOCH) };
-    } catch (error) {
-      if (!(error instanceof StoreError)) throw error;
-      return { error, unknown: false };
-    }
   }
 
   return {

@@ -4,8 +4,7 @@ import { StoreError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import { createOpenWork } from '../open-work.ts';
 import { isCollision, isNoPrimary, isOutcomeUnknown, toStoreError } from './errors.ts';
-import { createServers, type Route } from './servers.ts';
-import { SilentConnectionError } from './silence.ts';
+import { createServers } from './servers.ts';
 import type { ConnectionSettings } from './url.ts';
 
 /** An SQL statement. A connection keeps the plan of a statement with a name, after {@link Database.keepPlans}. */
@@ -16,10 +15,7 @@ export interface Statement {
 
 /** The database, on the server that takes writes. */
 export interface Database {
-  /**
-   * Runs one statement, committed when it resolves, and returns its rows. If its connection goes silent, the statement is
-   * sent once more on another: it must be safe to run twice. @throws {StoreError}
-   */
+  /** Runs one statement, committed when it resolves, and returns its rows. @throws {StoreError} */
   query<Row>(statement: Statement, values?: readonly unknown[]): Promise<readonly Row[]>;
   /** Runs one statement, once. `unknown` is true after an error if the statement may have been committed, or may be yet. */
   attempt<Row>(statement: Statement, values: readonly unknown[]): Promise<Attempt<Row>>;
@@ -88,17 +84,17 @@ export function openDatabase(options: DatabaseOptions): Database {
   }
 
   /** Waits for a free connection here, because the pool would apply the shorter time limit for connecting. */
-  async function withClient<Result>(work: (client: PoolClient, route: Route) => Promise<Result>) {
+  async function withClient<Result>(work: (client: PoolClient) => Promise<Result>) {
     return await limitUse(async () => {
-      const { client, route } = await servers.connect();
+      const { client, pool } = await servers.connect();
       inUse.add(client);
       try {
-        const result = await work(client, route);
+        const result = await work(client);
         client.release();
         return result;
       } catch (error) {
         client.release(isOutcomeUnknown(error));
-        if (isNoPrimary(error) || isUnanswered(error)) servers.leave(route);
+        if (isNoPrimary(error) || isUnanswered(error)) servers.leave(pool);
         throw error;
       } finally {
         inUse.delete(client);
@@ -115,10 +111,9 @@ export function openDatabase(options: DatabaseOptions): Database {
     };
     for (let left = MAX_REPETITIONS; ; left -= 1) {
       try {
-        return await withClient(async (client, { silence }) => {
+        return await withClient(async (client) => {
           const limited = { ...config, query_timeout: timeLeft() };
-          const answer = client.query<Row & object>(limited);
-          return (await silence.during(text, client, answer)).rows;
+          return (await client.query<Row & object>(limited)).rows;
         });
       } catch (error) {
         if (left === 0 || !isCollision(error)) throw error;
@@ -136,14 +131,7 @@ export function openDatabase(options: DatabaseOptions): Database {
 
   return {
     query: <Row>(statement: Statement, values: readonly unknown[] = []) =>
-      openWork.run(() =>
-        asStoreError(() =>
-          run<Row>(statement, values).catch((error: unknown) => {
-            if (error instanceof SilentConnectionError) return run<Row>(statement, values);
-            throw error;
-          }),
-        ),
-      ),
+      openWork.run(() => asStoreError(() => run<Row>(statement, values))),
     attempt: <Row>(statement: Statement, values: readonly unknown[]) =>
       openWork.run(async (): Promise<Attempt<Row>> => {
         try {
@@ -196,8 +184,7 @@ const LIMIT = `SELECT set_config('statement_timeout', $1, true),
     CASE WHEN version() LIKE '%linux%' THEN set_config('client_connection_check_interval', '10s', true) END`;
 
 function isUnanswered(error: unknown): boolean {
-  const isTimeout = error instanceof Error && error.message === 'Query read timeout';
-  return isTimeout || error instanceof SilentConnectionError;
+  return error instanceof Error && error.message === 'Query read timeout';
 }
 
 function tooManyWait(): StoreError {

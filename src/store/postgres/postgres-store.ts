@@ -80,6 +80,8 @@ export interface Postgres {
 /** Connections for commits and reads. The coordinator has another one, so that no beat waits for them. */
 const CONNECTIONS = 4;
 const TIMEOUT_MS = 30_000;
+/** Time limit of the coordinator's statements, ms; a third of a lease, if that is less. */
+const MAX_LEASE_TIMEOUT_MS = 5000;
 
 /**
  * Opens the store, and creates its tables if the database has none. Closing the store closes the coordinator.
@@ -101,8 +103,8 @@ export async function openPostgres(options: PostgresOptions): Promise<Postgres> 
   // Concurrent queries open all connections.
   const sizes = Array.from({ length: CONNECTIONS }, () => database.query<SizeRow>(SIZE));
   const [[first] = []] = await Promise.all(sizes);
-  // A beat that takes longer is useless.
-  const timeoutMs = Math.ceil(leaseMs / 3);
+  // The worker waits no longer, and the next beat needs another connection if this one is dead.
+  const timeoutMs = Math.min(MAX_LEASE_TIMEOUT_MS, Math.ceil(leaseMs / 3));
   const shared = open({ settings, connections: 1, timeoutMs, clock, signal });
   opened.defer(() => shared.close());
   const epochs = createEpochs();

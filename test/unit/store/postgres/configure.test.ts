@@ -3,7 +3,7 @@ import type { MonitorEvent } from '../../../../src/monitor/events.ts';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import { createProjectChanges } from '../../../../src/store/postgres/configure.ts';
 import type { Database, Statement } from '../../../../src/store/postgres/database.ts';
-import { CONFIRM } from '../../../../src/store/postgres/sql/projects.ts';
+import { CONFIRM, NEXT_EPOCH } from '../../../../src/store/postgres/sql/projects.ts';
 
 /** More than the number of rounds that others may disturb. */
 const LOST_ANSWERS = 8;
@@ -115,21 +115,20 @@ function setUp({ lostChanges = 0, lostNumbers = [], preceding = 0, differing = 0
     return { rows: [{ differs: left.differing >= 0 }] };
   }
 
-  const attempt = async ({ name }: Statement, values: readonly unknown[]) =>
-    name === CONFIRM.name ? confirm(values[2]) : change(Number(values[2]), values[3]);
-  const query = async () => {
+  function draw() {
     sequence += 1;
     numbers += 1;
-    if (lostNumbers.includes(numbers)) throw lost.error;
-    return [{ epoch: sequence }];
+    return lostNumbers.includes(numbers) ? lost : { rows: [{ epoch: sequence }] };
+  }
+
+  const attempt = async ({ name }: Statement, values: readonly unknown[]) => {
+    if (name === NEXT_EPOCH.name) return draw();
+    return name === CONFIRM.name ? confirm(values[2]) : change(Number(values[2]), values[3]);
   };
 
   return {
     changes: createProjectChanges({
-      database: {
-        attempt: attempt as Database['attempt'],
-        query: query as Database['query'],
-      },
+      database: { attempt: attempt as Database['attempt'] },
       clock: { monotonic: () => 0, sleep: async () => {} },
       emit: (event) => events.push(event),
       signal: new AbortController().signal,
