@@ -63,9 +63,9 @@ export function createPollNow(
     const requestedAt = clock.now();
     // The other half of the slots is left to the schedule.
     const { maxConcurrency } = engine.config().service;
-    const inTurn = limitConcurrency(Math.max(1, Math.floor(maxConcurrency / 2)));
+    const limited = limitConcurrency(Math.max(1, Math.floor(maxConcurrency / 2)));
     const polls = owned.map((id) =>
-      inTurn(async () => {
+      limited(async () => {
         // A poll of its schedule may have come first.
         const { lastPollAt = -Infinity } = engine.health(id);
         if (lastPollAt > requestedAt || scheduling.isPolling(id)) return undefined;

@@ -43,7 +43,7 @@ export function createScheduling(engine: Engine, clock: Clock, watcher?: RunWatc
   let isStopped = false;
   /** Polls that wait for their first request; called when they get it. */
   const waiting = new Map<string, () => void>();
-  const inTurn = limitConcurrency(MAX_WAITING);
+  const limited = limitConcurrency(MAX_WAITING);
   const pollAfterRequested = async (id: string, run: PollRun) => {
     await requested.get(id);
     return isStopped ? undefined : await engine.poll(id, run);
@@ -51,7 +51,7 @@ export function createScheduling(engine: Engine, clock: Clock, watcher?: RunWatc
   /** Begins a poll once fewer others wait. That of a failing project begins at once: it may wait longer for its request. */
   const poll = async (id: string, run: PollRun) => {
     if (engine.health(id).consecutiveFailures > 0) return await pollAfterRequested(id, run);
-    const { polling } = await inTurn(async () => {
+    const { polling } = await limited(async () => {
       const firstRequest = Promise.withResolvers<void>();
       waiting.set(id, firstRequest.resolve);
       const begun = pollAfterRequested(id, run);
