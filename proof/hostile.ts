@@ -17,7 +17,7 @@ export const hostile: Row = {
       part: 'cuts',
       file: 'client/listing/scanner.ts',
       replace: [
-        ['if (fault !== undefined) throw', 'if (fault !== undefined && items === 0) throw'],
+        ['if (fault !== undefined) throw', 'if (fault !== undefined && this.#count === 0) throw'],
       ],
       notice: /a partial listing was applied/,
     },

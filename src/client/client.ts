@@ -17,8 +17,8 @@ import { createConnections, createDispatcher } from './connections.ts';
 import { readErrorInfo } from './error-info.ts';
 import { createRateLimit, Gate } from './gate.ts';
 import { ListingReader } from './listing/listing.ts';
-import { createRecordMemory } from './listing/record-memory.ts';
-import { createItemScanner } from './listing/scanner.ts';
+import { ItemScanner } from './listing/scanner.ts';
+import { RecordMemory } from './record-memory.ts';
 import { type ApiRequest, createSender, etagOf, hasNextPage } from './request.ts';
 import { withRetries } from './retry.ts';
 
@@ -59,8 +59,8 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
   const rate = options.rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock);
   const gate = new Gate(service.maxConcurrency, rate, clock);
   const send = createSender({ service, version, connections, gate, clock, emit });
-  const records = createRecordMemory();
-  const startScan = createItemScanner(service.maxItems);
+  const records = new RecordMemory();
+  const scanner = new ItemScanner(service.maxItems);
   /** Listings that are known to have further pages. */
   const paged = new Set<string>();
 
@@ -89,11 +89,11 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
     let reader: ListingReader | undefined;
     // Created with the first piece, as many answers are a 304 without a body.
     const read = () => {
-      reader ??= new ListingReader({ kind, previous, allowDifference, scrub, startScan, memory });
+      reader ??= new ListingReader({ kind, previous, allowDifference, scrub, scanner, memory });
       return reader;
     };
     // A shutdown does not wait for the store.
-    const stopListening = onAbort(request.signal.requests, memory.end);
+    const stopListening = onAbort(request.signal.requests, () => memory.end());
     try {
       return await send({
         ...request,
@@ -163,7 +163,7 @@ export function createEvaluationService(options: EvaluationServiceOptions): Http
       });
     },
 
-    storing: records.storing,
+    storing: (recordBytes) => records.storing(recordBytes),
     renewConnections: () => connections.renew(),
     close: () => connections.destroy(),
   };

@@ -1,10 +1,10 @@
 import { ListingReader } from '../../src/client/listing/listing.ts';
-import { createRecordMemory } from '../../src/client/listing/record-memory.ts';
-import { createItemScanner } from '../../src/client/listing/scanner.ts';
+import { RecordMemory } from '../../src/client/record-memory.ts';
+import { ItemScanner } from '../../src/client/listing/scanner.ts';
 import type { Listing } from '../../src/domain/record.ts';
 import type { Kind } from '../../src/domain/status.ts';
 
-const startScan = createItemScanner(1_000_000);
+const scanner = new ItemScanner(1_000_000);
 
 /** Reads a whole body in pieces of `pieceBytes`. @throws {ApiError} */
 export async function readListing(
@@ -18,8 +18,8 @@ export async function readListing(
     previous: undefined,
     allowDifference: false,
     scrub,
-    startScan,
-    memory: createRecordMemory().readListing(false),
+    scanner,
+    memory: new RecordMemory().readListing(false),
   });
   for (let at = 0; at < body.length; at += pieceBytes) {
     await reader.push(body.subarray(at, at + pieceBytes));

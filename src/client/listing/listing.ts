@@ -12,14 +12,8 @@ import type { ListingAnswer, ListingTable } from '../../monitor/ports/service.ts
 import { decodeItems, isObject, notJson, parseItems } from '../json.ts';
 import { cleanText, cutCodePoints, type Scrub } from '../secrets.ts';
 import { describeItem } from '../errors.ts';
-import type { ListingRecords } from './record-memory.ts';
-import {
-  createItemCollector,
-  type BodyScan,
-  type ItemCollector,
-  type OnPart,
-  type Stretch,
-} from './scanner.ts';
+import type { ListingRecords } from '../record-memory.ts';
+import { BodyScan, type ItemScanner, type Stretch } from './scanner.ts';
 import { KnownItems, type ItemTable } from './table.ts';
 
 /** Lengths in code points (docs/specification.md#reading-items). */
@@ -41,7 +35,7 @@ export interface ReaderOptions {
   readonly allowDifference: boolean;
   /** The same function for each listing that is read with the same key. */
   readonly scrub: Scrub;
-  readonly startScan: (onPart: OnPart) => BodyScan;
+  readonly scanner: ItemScanner;
   /** Counts the records, and holds them up. */
   readonly memory: ListingRecords;
 }
@@ -62,7 +56,6 @@ interface Waiting {
 export class ListingReader {
   readonly #options: ReaderOptions;
   readonly #scan: BodyScan;
-  readonly #collector: ItemCollector;
   /** The table of the previous listing, if the items can be compared with it. */
   readonly #last: ItemTable | undefined;
   readonly #items: KnownItems;
@@ -80,17 +73,17 @@ export class ListingReader {
   #pause: Promise<void> | undefined;
 
   constructor(options: ReaderOptions) {
-    const { previous, allowDifference, scrub, startScan } = options;
+    const { previous, allowDifference, scrub, scanner } = options;
     this.#options = options;
     // With another key, the texts of known items could be scrubbed differently.
     const isComparable = allowDifference && isItemTable(previous) && previous.scrub === scrub;
     this.#last = isComparable ? previous : undefined;
     this.#items = new KnownItems(this.#last);
-    this.#collector = createItemCollector({
-      isKnown: (low, high) => this.#items.add(low, high),
-      onStretch: (stretch) => this.#collect(stretch),
-    });
-    this.#scan = startScan(this.#collector.onPart);
+    this.#scan = new BodyScan(
+      scanner,
+      (low, high) => this.#items.add(low, high),
+      (stretch) => this.#collect(stretch),
+    );
   }
 
   /**
@@ -112,7 +105,6 @@ export class ListingReader {
     const { previous, scrub, memory } = this.#options;
     const digest = this.#scan.finish();
     if (digest === previous?.digest) return { unchanged: true, full: true, etag };
-    this.#collector.flush();
     await this.#pause;
     if (this.#waiting.length > 0) await this.#parse();
     signal.throwIfAborted();
@@ -131,11 +123,11 @@ export class ListingReader {
       throw new ApiError('invalid_response', message, { anomalies });
     }
     const [ids, unusualIds] = [this.#read.map(idOf), this.#unusualIds];
-    const table = await this.#items.table({ digest, scrub, ids, unusualIds, twice });
+    const table = await this.#items.table({ digest, scrub, ids, unusualIds });
     await memory.untilStored();
     signal.throwIfAborted();
     const difference = this.#last && { vanished };
-    const recordBytes = memory.bytes();
+    const recordBytes = memory.bytes;
     return { unchanged: false, listing, size, recordBytes, ...difference, etag, table };
   }
 

@@ -3,33 +3,6 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { ApiError } from '../../monitor/errors.ts';
 
-/** Items that ended in a part of a body, which are not validated. Valid until the next part is scanned. */
-interface ScannedItems {
-  readonly count: number;
-  /** Position in the body at which each item ends. They can lie up to 63 bytes before the part. */
-  readonly ends: Uint32Array;
-  /** A hash of 64 bits for each item, as two numbers; equal for equal bytes. */
-  readonly hashes: Uint32Array;
-  /** Position of the first item of the body; 0 before it. Each further item starts after the comma that ends the previous one. */
-  readonly first: number;
-  /** Whether an item is open at the end of the part. */
-  readonly isOpen: boolean;
-}
-
-/** The scan of one body. */
-export interface BodyScan {
-  /** Scans the next piece of the body. @throws {ApiError} `too_large`, as soon as there are too many items */
-  readonly push: (piece: Buffer) => void;
-  /**
-   * Returns a digest of the body, equal for equal bodies; called after the last piece.
-   * @throws {ApiError} `invalid_response`, if the body is no JSON array or is nested too deep; as `push`
-   */
-  finish(): string;
-}
-
-/** Called with each part of a body, at most 64 KiB, and the items that end in it; at the end with an empty part. */
-export type OnPart = (part: Buffer, items: ScannedItems) => void;
-
 /** Maximum that is parsed at once, about two milliseconds; a larger item is parsed alone. */
 const STRETCH_BYTES = 256 * 1024;
 const STRETCH_ITEMS = 4096;
@@ -51,66 +24,72 @@ const FAULTS: ReadonlyMap<number, string> = new Map([
   [5, 'the body is not JSON: its array has no end, or more follows it'],
 ]);
 
-/**
- * Creates a scanner that finds up to `maxItems` items in each body. It scans any number of bodies concurrently in
- * constant memory. Hashes and digests are comparable only within one scanner: random seeds keep a service from
- * constructing bytes that collide.
- */
-export function createItemScanner(maxItems: number): (onPart: OnPart) => BodyScan {
-  const { memory, scan, constant } = instantiate();
-  const [state, piece, maxPieceBytes] = [
-    constant('STATE'),
-    constant('PIECE'),
-    constant('MAX_PIECE_BYTES'),
-  ];
-  const [phase, first, digest] = [constant('PHASE'), constant('FIRST'), constant('DIGEST')];
-  const bytes = new Uint8Array(memory);
-  const words = new DataView(memory);
-  const ends = new Uint32Array(memory, constant('ENDS'));
-  const hashes = new Uint32Array(memory, constant('HASHES'));
-  randomFillSync(bytes, constant('SEEDS'), 32);
-  /** Body whose state is currently in the memory. */
-  let current: { saved: Uint8Array } | undefined;
-
-  return (onPart) => {
-    const body = { saved: new Uint8Array(piece - state) };
-    let items = 0;
-
-    function run(part: Buffer, last: boolean): void {
-      if (current !== body) {
-        if (current !== undefined) current.saved = bytes.slice(state, piece);
-        bytes.set(body.saved, state);
-        current = body;
-      }
-      bytes.set(part, piece);
-      const count = scan(part.length, last);
-      items += count;
-      if (items > maxItems) throw tooMany(maxItems);
-      const isOpen = words.getUint32(phase, true) === WITHIN;
-      onPart(part, { count, ends, hashes, first: words.getUint32(first, true), isOpen });
-    }
-
-    return {
-      push: (whole) => {
-        for (let from = 0; from < whole.length; from += maxPieceBytes) {
-          run(whole.subarray(from, from + maxPieceBytes), false);
-        }
-      },
-      finish: () => {
-        run(Buffer.of(), true);
-        const fault = FAULTS.get(words.getUint32(phase, true));
-        if (fault !== undefined) throw new ApiError('invalid_response', fault);
-        return words.getBigUint64(digest, true).toString(36);
-      },
-    };
-  };
+/** What ended in a part of a body, which is not validated. Valid until the next part is scanned. */
+interface Scanned {
+  /** Number of items that ended. */
+  readonly count: number;
+  /** Position in the body at which each of them ends. They can lie up to 63 bytes before the part. */
+  readonly ends: Uint32Array;
+  /** A hash of 64 bits for each of them, as two numbers; equal for equal bytes. */
+  readonly hashes: Uint32Array;
+  /** Position of the first item of the body; 0 before it. Each further item starts after the comma that ends the previous one. */
+  readonly first: number;
+  readonly phase: number;
+  /** Of all bytes so far. */
+  readonly digest: bigint;
 }
 
-function tooMany(maxItems: number): ApiError {
-  return new ApiError(
-    'too_large',
-    `the listing has more than ${maxItems} items (service.max_items)`,
-  );
+/** How far the scan of one body has come, while another one is scanned. */
+interface ScanState {
+  saved: Uint8Array | undefined;
+}
+
+/**
+ * Finds and hashes the items of bodies. It scans any number of bodies concurrently in constant memory.
+ * Hashes and digests are comparable only within one scanner: random seeds keep a service from constructing bytes that
+ * collide.
+ */
+export class ItemScanner {
+  readonly maxItems: number;
+  readonly maxPartBytes: number;
+  readonly #code = instantiate();
+  readonly #bytes: Uint8Array;
+  readonly #words: DataView;
+  readonly #ends: Uint32Array;
+  readonly #hashes: Uint32Array;
+  /** The state that is currently in the memory. */
+  #current: ScanState | undefined;
+
+  constructor(maxItems: number) {
+    const { memory, constant } = this.#code;
+    this.maxItems = maxItems;
+    this.maxPartBytes = constant('MAX_PIECE_BYTES');
+    this.#bytes = new Uint8Array(memory);
+    this.#words = new DataView(memory);
+    this.#ends = new Uint32Array(memory, constant('ENDS'));
+    this.#hashes = new Uint32Array(memory, constant('HASHES'));
+    randomFillSync(this.#bytes, constant('SEEDS'), 32);
+  }
+
+  /** Scans the next part of a body, at most `maxPartBytes`; the last one is empty. */
+  scan(state: ScanState, part: Buffer, isLast: boolean): Scanned {
+    const { scan, constant } = this.#code;
+    const [start, piece] = [constant('STATE'), constant('PIECE')];
+    if (this.#current !== state) {
+      if (this.#current !== undefined) this.#current.saved = this.#bytes.slice(start, piece);
+      this.#bytes.set(state.saved ?? new Uint8Array(piece - start), start);
+      this.#current = state;
+    }
+    this.#bytes.set(part, piece);
+    return {
+      count: scan(part.length, isLast),
+      ends: this.#ends,
+      hashes: this.#hashes,
+      first: this.#words.getUint32(constant('FIRST'), true),
+      phase: this.#words.getUint32(constant('PHASE'), true),
+      digest: this.#words.getBigUint64(constant('DIGEST'), true),
+    };
+  }
 }
 
 /** New items of a listing, to be parsed together. */
@@ -121,82 +100,113 @@ export interface Stretch {
   readonly indexes: readonly number[];
 }
 
-interface CollectorOptions {
-  /** Called with the hash of each item, in order. The bytes of known items are dropped. */
-  readonly isKnown: (low: number, high: number) => boolean;
-  readonly onStretch: (stretch: Stretch) => void;
-}
-
-/** Copies the new items out of a body that arrives in parts, and keeps nothing else of it. */
-export interface ItemCollector {
-  /** @throws {ApiError} `too_large`, as soon as an item is */
-  readonly onPart: OnPart;
-  /** Passes on the items collected since the last full stretch. */
-  readonly flush: () => void;
-}
-
-export function createItemCollector(options: CollectorOptions): ItemCollector {
-  const { isKnown, onStretch } = options;
+/** Scans a body as it arrives: copies the new items out of it, and keeps nothing else. */
+export class BodyScan {
+  readonly #scanner: ItemScanner;
+  readonly #state: ScanState = { saved: undefined };
+  readonly #isKnown: (low: number, high: number) => boolean;
+  readonly #onStretch: (stretch: Stretch) => void;
   /** Bytes of the body before the current part from the start of the open item on. */
-  const open = new ByteBuffer();
-  const text = new ByteBuffer();
+  readonly #open = new ByteBuffer();
+  readonly #text = new ByteBuffer();
+  #indexes: number[] = [];
   /** Start of the open item in the body; 0 before the first one. */
-  let start = 0;
+  #start = 0;
   /** Position of the current part in the body. */
-  let position = 0;
-  let index = 0;
-  let indexes: number[] = [];
+  #position = 0;
+  /** Number of items that have ended. */
+  #count = 0;
 
-  function flush(): void {
-    if (indexes.length === 0) return;
-    text.append(COMMA);
-    onStretch({ text: text.bytes(), indexes });
-    text.clear();
-    indexes = [];
+  /** @param isKnown called with the hash of each item, in order; the bytes of known items are dropped */
+  constructor(
+    scanner: ItemScanner,
+    isKnown: (low: number, high: number) => boolean,
+    onStretch: (stretch: Stretch) => void,
+  ) {
+    this.#scanner = scanner;
+    this.#isKnown = isKnown;
+    this.#onStretch = onStretch;
+  }
+
+  /** Scans the next piece of the body. @throws {ApiError} `too_large`, as soon as there are too many items, or one is */
+  push(piece: Buffer): void {
+    const { maxPartBytes } = this.#scanner;
+    for (let from = 0; from < piece.length; from += maxPartBytes) {
+      this.#scan(piece.subarray(from, from + maxPartBytes), false);
+    }
+  }
+
+  /**
+   * Passes the last stretch on, and returns a digest of the body, equal for equal bodies; called after the last piece.
+   * @throws {ApiError} `invalid_response`, if the body is no JSON array or is nested too deep; as `push`
+   */
+  finish(): string {
+    const { phase, digest } = this.#scan(Buffer.of(), true);
+    const fault = FAULTS.get(phase);
+    if (fault !== undefined) throw new ApiError('invalid_response', fault);
+    this.#flush();
+    return digest.toString(36);
+  }
+
+  #scan(part: Buffer, isLast: boolean): Scanned {
+    const { maxItems } = this.#scanner;
+    const scanned = this.#scanner.scan(this.#state, part, isLast);
+    const { count, ends, hashes, first, phase } = scanned;
+    if (this.#count + count > maxItems) {
+      const message = `the listing has more than ${maxItems} items (service.max_items)`;
+      throw new ApiError('too_large', message);
+    }
+    if (this.#start === 0) this.#start = first;
+    for (let item = 0; item < count; item += 1) {
+      const end = ends[item] ?? 0;
+      if (!this.#isKnown(hashes[2 * item] ?? 0, hashes[2 * item + 1] ?? 0)) this.#copy(part, end);
+      this.#count += 1;
+      this.#start = end + 1;
+    }
+    const isOpen = phase === WITHIN;
+    if (isOpen && this.#start < this.#position) this.#open.drop(this.#start - this.#openStart());
+    else this.#open.clear();
+    if (isOpen) this.#open.append(part, Math.max(0, this.#start - this.#position));
+    this.#position += part.length;
+    if (isOpen) this.#throwIfTooLarge(this.#position);
+    return scanned;
   }
 
   /** Copies the bytes of the open item up to `end`, from those of earlier parts and from this one. */
-  function collect(part: Buffer, end: number): void {
-    throwIfTooLarge(end);
-    const isFull = indexes.length === STRETCH_ITEMS || text.length + end - start > STRETCH_BYTES;
-    if (isFull) flush();
+  #copy(part: Buffer, end: number): void {
+    this.#throwIfTooLarge(end);
+    const [start, position, text] = [this.#start, this.#position, this.#text];
+    if (this.#indexes.length === STRETCH_ITEMS || text.length + end - start > STRETCH_BYTES) {
+      this.#flush();
+    }
     text.append(COMMA);
     const early = Math.min(position, end);
-    if (start < early) text.append(open.bytes(), start - openStart(), early - openStart());
+    const openStart = this.#openStart();
+    if (start < early) text.append(this.#open.bytes(), start - openStart, early - openStart);
     if (end > position) text.append(part, Math.max(0, start - position), end - position);
-    indexes.push(index);
+    this.#indexes.push(this.#count);
+  }
+
+  #flush(): void {
+    if (this.#indexes.length === 0) return;
+    this.#text.append(COMMA);
+    this.#onStretch({ text: this.#text.bytes(), indexes: this.#indexes });
+    this.#text.clear();
+    this.#indexes = [];
   }
 
   /** Throws if the open item is too large when it reaches to `end`. */
-  function throwIfTooLarge(end: number): void {
-    if (end - start <= MAX_ITEM_BYTES) return;
+  #throwIfTooLarge(end: number): void {
+    if (end - this.#start <= MAX_ITEM_BYTES) return;
     throw new ApiError(
       'too_large',
-      `item ${index} of the listing is larger than ${MAX_ITEM_BYTES} bytes`,
+      `item ${this.#count} of the listing is larger than ${MAX_ITEM_BYTES} bytes`,
     );
   }
 
-  function openStart(): number {
-    return position - open.length;
+  #openStart(): number {
+    return this.#position - this.#open.length;
   }
-
-  return {
-    onPart: (part, { count, ends, hashes, first, isOpen }) => {
-      if (start === 0) start = first;
-      for (let item = 0; item < count; item += 1) {
-        const end = ends[item] ?? 0;
-        if (!isKnown(hashes[2 * item] ?? 0, hashes[2 * item + 1] ?? 0)) collect(part, end);
-        index += 1;
-        start = end + 1;
-      }
-      if (isOpen && start < position) open.drop(start - openStart());
-      else open.clear();
-      if (isOpen) open.append(part, Math.max(0, start - position));
-      position += part.length;
-      if (isOpen) throwIfTooLarge(position);
-    },
-    flush,
-  };
 }
 
 /** Bytes that are copied together. Its capacity doubles, so appending costs linear time however small the parts are. */

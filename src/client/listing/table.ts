@@ -29,10 +29,8 @@ interface NewItems {
   readonly scrub: Scrub;
   /** The id of each new item, in order; undefined for an item without one. */
   readonly ids: readonly (string | undefined)[];
-  /** Ids whose items are not to be in the table. */
+  /** Ids whose items, known or new, are not to be in the table. */
   readonly unusualIds: ReadonlySet<string>;
-  /** Those of them that a known item has, too. */
-  readonly twice: ReadonlySet<string>;
 }
 
 /** The items of a listing that is read, in their order, looked up in the table of the last listing. */
@@ -117,39 +115,26 @@ export class KnownItems {
   }
 
   /** Returns the table of this listing. Called once, as it takes the numbers over. */
-  async table(newItems: NewItems): Promise<ItemTable> {
-    const { digest, scrub, unusualIds } = newItems;
+  async table({ digest, scrub, ids: newIds, unusualIds }: NewItems): Promise<ItemTable> {
     const hashes = this.#hashes;
     const idEnds = new Uint32Array(this.count);
-    const ids = new IdWriter(this.#table);
-    let [size, next] = [0, 0];
-    /** Place in the last table after that of the last item. */
-    let expected = 0;
+    /** Joined for each turn, so that joining everything at the end is cheap. */
+    const texts: string[] = [];
+    let ids: string[] = [];
+    let [size, next, length] = [0, 0, 0];
     for (let index = 0; index < this.count; index += 1) {
       if ((index + 1) % NUMBERS_PER_TURN === 0) {
-        ids.join();
+        texts.push(ids.join(''));
+        ids = [];
         await ownTurn();
       }
-      const place = (this.#places[index] ?? 0) - 1;
-      if (place === -1) {
-        const id = newItems.ids[next];
-        next += 1;
-        if (id === undefined || unusualIds.has(id)) continue;
-        // An item that changed in its place: ids that are all the same need no new text.
-        if (this.#table !== undefined && isIdAt(this.#table, expected, id)) {
-          ids.copy(expected);
-          expected += 1;
-        } else {
-          ids.push(id);
-        }
-      } else {
-        if (newItems.twice.size > 0 && newItems.twice.has(this.idOf(index))) continue;
-        ids.copy(place);
-        expected = place + 1;
-      }
+      const id = this.isKnown(index) ? this.idOf(index) : newIds[next++];
+      if (id === undefined || unusualIds.has(id)) continue;
+      ids.push(id);
+      length += id.length;
+      idEnds[size] = length;
       hashes[2 * size] = hashes[2 * index] ?? 0;
       hashes[2 * size + 1] = hashes[2 * index + 1] ?? 0;
-      idEnds[size] = ids.length;
       size += 1;
     }
     return {
@@ -157,60 +142,11 @@ export class KnownItems {
       size,
       hashes: fit(hashes, 2 * size),
       slots: await createSlots(hashes, size),
-      ids: ids.text(),
+      ids: [...texts, ...ids].join(''),
       idEnds: fit(idEnds, size),
       unusualIds,
       scrub,
     };
-  }
-}
-
-/** Joins ids. Those that lie side by side in the last table are copied together. */
-class IdWriter {
-  readonly #table: ItemTable | undefined;
-  readonly #texts: string[] = [];
-  #ids: string[] = [];
-  #from = 0;
-  #to = 0;
-  length = 0;
-
-  constructor(table: ItemTable | undefined) {
-    this.#table = table;
-  }
-
-  push(id: string): void {
-    this.#endCopy();
-    this.#ids.push(id);
-    this.length += id.length;
-  }
-
-  /** Adds the id at a place of the table. */
-  copy(place: number): void {
-    if (this.#table === undefined) return;
-    const [start, end] = [startOfId(this.#table, place), this.#table.idEnds[place] ?? 0];
-    if (start !== this.#to) {
-      this.#endCopy();
-      this.#from = start;
-    }
-    this.#to = end;
-    this.length += end - start;
-  }
-
-  /** Joins the ids so far, so that joining everything at the end is cheap. */
-  join(): void {
-    if (this.#ids.length > 0) this.#texts.push(this.#ids.join(''));
-    this.#ids = [];
-  }
-
-  text(): string {
-    this.#endCopy();
-    this.join();
-    return this.#texts.join('');
-  }
-
-  #endCopy(): void {
-    if (this.#to > this.#from) this.#ids.push(this.#table?.ids.slice(this.#from, this.#to) ?? '');
-    [this.#from, this.#to] = [-1, -1];
   }
 }
 
@@ -254,15 +190,6 @@ function fit(numbers: Uint32Array, count: number): Uint32Array {
   return numbers.length === count ? numbers : numbers.slice(0, count);
 }
 
-function isIdAt(table: ItemTable, place: number, id: string): boolean {
-  const start = startOfId(table, place);
-  return table.idEnds[place] === start + id.length && table.ids.startsWith(id, start);
-}
-
-function idAt(table: ItemTable, place: number): string {
-  return table.ids.slice(startOfId(table, place), table.idEnds[place]);
-}
-
-function startOfId({ idEnds }: ItemTable, place: number): number {
-  return place === 0 ? 0 : (idEnds[place - 1] ?? 0);
+function idAt({ ids, idEnds }: ItemTable, place: number): string {
+  return ids.slice(place === 0 ? 0 : idEnds[place - 1], idEnds[place]);
 }

@@ -1,13 +1,13 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
 import { ListingReader, type ReaderOptions } from '../../../src/client/listing/listing.ts';
-import { createRecordMemory } from '../../../src/client/listing/record-memory.ts';
-import { createItemScanner } from '../../../src/client/listing/scanner.ts';
+import { RecordMemory } from '../../../src/client/record-memory.ts';
+import { ItemScanner } from '../../../src/client/listing/scanner.ts';
 import type { ListingTable } from '../../../src/monitor/ports/service.ts';
 
 const PIECE = 64 * 1024;
 const scrub = (text: string) => text;
-const startScan = createItemScanner(1_000_000);
+const scanner = new ItemScanner(1_000_000);
 const { signal } = new AbortController();
 
 function startReader(options: Partial<ReaderOptions> = {}): ListingReader {
@@ -16,8 +16,8 @@ function startReader(options: Partial<ReaderOptions> = {}): ListingReader {
     previous: undefined,
     allowDifference: true,
     scrub,
-    startScan,
-    memory: createRecordMemory().readListing(false),
+    scanner,
+    memory: new RecordMemory().readListing(false),
     ...options,
   });
 }
@@ -80,7 +80,7 @@ it('two listings are not parsed in one turn of the event loop', async () => {
 });
 
 it('a listing with more than 1 MiB of new items is not read on while another one is', async () => {
-  const memory = createRecordMemory();
+  const memory = new RecordMemory();
   const other = memory.readListing(false);
   void other.take(5 * 1024 * 1024);
   const reader = startReader({ memory: memory.readListing(false) });
@@ -181,7 +181,7 @@ it.each([
 );
 
 it('a listing fails with the error of the whole body rather than that of an item', async () => {
-  const reader = startReader({ startScan: createItemScanner(3) });
+  const reader = startReader({ scanner: new ItemScanner(3) });
   await reader.push(Buffer.from(`[01,"${'x'.repeat(300_000)}",2,${' '.repeat(64)}`));
   expect(() => reader.push(Buffer.from('3,4'.padEnd(64)))).toThrow('max_items');
 

@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import { expect, it } from 'vitest';
-import { createRecordMemory } from '../../../src/client/listing/record-memory.ts';
+import { RecordMemory } from '../../../src/client/record-memory.ts';
 
 const MIB = 1024 * 1024;
 
@@ -17,7 +17,7 @@ async function isOver(wait: Promise<void> | undefined): Promise<boolean> {
 }
 
 it('only one large listing is read at a time; small ones do not wait', async () => {
-  const memory = createRecordMemory();
+  const memory = new RecordMemory();
   const [first, second, small] = [
     memory.readListing(false),
     memory.readListing(false),
@@ -33,7 +33,7 @@ it('only one large listing is read at a time; small ones do not wait', async () 
 });
 
 it('a large listing of a failing project delays none of a healthy one', async () => {
-  const memory = createRecordMemory();
+  const memory = new RecordMemory();
   const [failing, other] = [memory.readListing(true), memory.readListing(true)];
   void failing.take(5 * MIB);
   expect(await isOver(other.take(5 * MIB))).toBe(false);
@@ -41,7 +41,7 @@ it('a large listing of a failing project delays none of a healthy one', async ()
 });
 
 it('a listing that ends while it waits does not keep others waiting', async () => {
-  const memory = createRecordMemory();
+  const memory = new RecordMemory();
   const [first, gone, last] = [
     memory.readListing(false),
     memory.readListing(false),
@@ -57,7 +57,7 @@ it('a listing that ends while it waits does not keep others waiting', async () =
 });
 
 it('a listing that has ended waits for nothing, so that nothing keeps its items', async () => {
-  const memory = createRecordMemory();
+  const memory = new RecordMemory();
   const [first, second] = [memory.readListing(false), memory.readListing(false)];
   const storing = memory.storing(33 * MIB);
   const waits = [first.take(5 * MIB), second.take(5 * MIB), second.untilStored()];
@@ -70,7 +70,7 @@ it('a listing that has ended waits for nothing, so that nothing keeps its items'
 });
 
 it('a listing with records waits while more than 32 MiB wait for the store', async () => {
-  const memory = createRecordMemory();
+  const memory = new RecordMemory();
   const [large, small, unchanged] = [
     memory.readListing(false),
     memory.readListing(false),
@@ -95,7 +95,7 @@ it('a listing with records waits while more than 32 MiB wait for the store', asy
 });
 
 it('a poll with records counts as 64 KiB at least while it waits for the store', async () => {
-  const memory = createRecordMemory();
+  const memory = new RecordMemory();
   const stored = Array.from({ length: 513 }, () => memory.storing(1000));
   memory.storing(0);
   const listing = memory.readListing(false);
