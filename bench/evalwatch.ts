@@ -7,6 +7,7 @@ import { version } from '../src/app/version.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { createLogger, fileDescriptor } from '../src/log/logger.ts';
 import { Metrics } from '../src/metrics/metrics.ts';
+import { NEVER_POLLED } from '../src/monitor/memory.ts';
 import type { OpenContender, Task } from './measure.ts';
 import { writeConfiguration } from './processes.ts';
 
@@ -79,7 +80,7 @@ async function open({ directory, baseUrl, projects, isChanging, fresh }: Task) {
       const finished = await Promise.all(
         config.projects.map((project) => {
           const now = systemClock.now();
-          return engine.poller.poll(project, { dueAt: now, nextAt: now + POLL_EVERY_MS });
+          return engine.poll(project.id, { dueAt: now, nextAt: now + POLL_EVERY_MS });
         }),
       );
       let prompts = 0;
@@ -110,7 +111,7 @@ async function openMetrics(task: Task) {
   const metrics = new Metrics({
     version,
     revision: 'bench',
-    storeInfo: engine.storeInfo,
+    storeInfo: engine.opened.info,
     clock: systemClock,
     store: engine.store,
     schedule: () => ({ nextPollAt, maxIntervalSeconds: 30 }),
@@ -120,6 +121,8 @@ async function openMetrics(task: Task) {
     onError: endProcess,
   });
   engine.observe(metrics.observe);
-  metrics.setProjects(engine.projects());
+  metrics.setProjects(
+    Array.from(engine.projects().values(), (project) => ({ ...project, health: NEVER_POLLED })),
+  );
   return { ...opened, render: () => metrics.render() };
 }

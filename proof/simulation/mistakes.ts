@@ -117,12 +117,12 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     },
     {
       what: 'a reload that the store refuses half way has removed projects',
-      file: 'app/configure.ts',
+      file: 'app/engine.ts',
       replace: [
-        ['    const health = await loadHealth(added);\n', ''],
+        ['    const health = await this.#loadHealth(added);\n', ''],
         [
           'configureProjects(ids, clock.now());',
-          'configureProjects(ids, clock.now());\nconst health = await loadHealth(added);',
+          'configureProjects(ids, clock.now());\nconst health = await this.#loadHealth(added);',
         ],
       ],
       notice: /a reload failed, and/,
@@ -275,8 +275,8 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       file: 'app/engine.ts',
       replace: [
         [
-          'const poll = async () => {\n        const project = inForce.projects().get(id);',
-          'const project = inForce.projects().get(id);\n      const poll = async () => {',
+          'const poll = async () => {\n      const project = this.#projects.get(id);',
+          'const project = this.#projects.get(id);\n      const poll = async () => {',
         ],
       ],
       notice: /a removed project/,

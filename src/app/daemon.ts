@@ -3,6 +3,7 @@ import type { Config } from '../config/config.ts';
 import type { Logger } from '../log/logger.ts';
 import { Metrics } from '../metrics/metrics.ts';
 import { unlessStoreFails } from '../monitor/errors.ts';
+import { NEVER_POLLED } from '../monitor/memory.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import { EventFeed } from '../web/events/feed.ts';
@@ -83,7 +84,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   }
   const configure = async (next: Config) => {
     await engine.configure(next);
-    metrics.setProjects(engine.projects());
+    metrics.setProjects(
+      Array.from(engine.projects().values(), (project) => ({
+        ...project,
+        health: engine.health(project.id) ?? NEVER_POLLED,
+      })),
+    );
   };
   await configure(config);
   signal?.throwIfAborted();
@@ -181,7 +187,7 @@ function createEngineMetrics(
   const metrics = new Metrics({
     version,
     revision,
-    storeInfo: engine.storeInfo,
+    storeInfo: engine.opened.info,
     ...(sharing && { worker: sharing.worker }),
     clock,
     store: {

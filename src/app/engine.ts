@@ -1,8 +1,11 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Config, ProjectConfig } from '../config/config.ts';
-import type { OwnershipChange } from '../coordination/share.ts';
-import { createEvaluationService, type EvaluationServiceOptions } from '../client/client.ts';
+import {
+  createEvaluationService,
+  type EvaluationServiceOptions,
+  type HttpEvaluationService,
+} from '../client/client.ts';
 import { createApiKeyReader } from '../client/api-key.ts';
-import { createConfigInForce, createConfigure } from './configure.ts';
 import { createShutdown, endProcess, type ShutdownControl } from './lifecycle.ts';
 import type { Logger } from '../log/logger.ts';
 import { EventLog } from '../log/lines.ts';
@@ -13,63 +16,12 @@ import { NEVER_POLLED } from '../monitor/memory.ts';
 import { Poller } from '../monitor/poller.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { EvaluationService } from '../monitor/ports/service.ts';
-import type { PollHealth, Store } from '../monitor/ports/store.ts';
-import type { PollRun, WatchedProject } from '../monitor/ports/watched-project.ts';
+import type { PollHealth, Store, StoreSnapshot } from '../monitor/ports/store.ts';
+import type { PollRun } from '../monitor/ports/watched-project.ts';
+import { parseSchedule } from '../schedule/cron.ts';
 import { openStore, type OpenStore } from '../store/open.ts';
 import { version } from './version.ts';
-import type { WorkSharing, WorkSharingOptions } from './work-sharing.ts';
-
-/** The parts of a process that polls: daemon or the command `poll`. */
-export interface Engine {
-  readonly store: Store;
-  readonly storeInfo: OpenStore['info'];
-  /** Whether the store is where the configuration says. */
-  isStoreInPlace(): boolean;
-  /** Work sharing with other workers; undefined if the store allows only one process. */
-  readonly sharing: WorkSharing | undefined;
-  readonly poller: Poller;
-  /**
-   * Returns the name of the worker that owns the project; undefined if no worker owns it or the store allows only one process.
-   * @throws {StoreError}
-   */
-  ownerOf(project: string): Promise<string | undefined>;
-  readonly reporter: FailureReporter;
-  readonly shutdown: ShutdownControl;
-  readonly emit: Observer;
-  /** Adds an observer of all events from now on. */
-  observe(observer: Observer): void;
-  /**
-   * Calls the listener after the set of projects that this process may poll has changed, at most once per turn of the event
-   * loop, with the projects that were taken or dropped; with undefined if any project may be affected.
-   */
-  onOwnershipChange(listener: (changed: readonly string[] | undefined) => void): void;
-  /** The configuration in force. */
-  config(): Config;
-  /**
-   * Applies the options that can change at run time. Projects and connections whose options are unchanged continue without
-   * interruption.
-   * @throws {StoreError} and this process then keeps the old configuration
-   */
-  configure(config: Config): Promise<void>;
-  /** The configured projects, in the order of the configuration. */
-  projects(): readonly (ProjectConfig & WatchedProject)[];
-  /** Returns a configured project; undefined for another one. */
-  configured(project: string): ProjectConfig | undefined;
-  /** What is expected of the prompts of each project. Knows nothing before its first refresh. */
-  readonly expectations: LearnedExpectations;
-  /**
-   * Polls a project once, like `Poller.poll`. Also resolves to undefined if the project is not configured or another worker
-   * owns it.
-   */
-  poll(project: string, run: PollRun): Promise<FinishedPoll | undefined>;
-  /** Whether this process may poll the project. Does not check that the project is configured. */
-  mayPoll(project: string): boolean;
-  /** Poll health of a configured project; as last known (`WorkSharing.health`) if this process does not own it. */
-  health(project: string): PollHealth;
-  /** False for a project of another worker before the store was read for a page or the API. */
-  isHealthKnown(project: string): boolean;
-  close(): Promise<void>;
-}
+import type { WorkSharing } from './work-sharing.ts';
 
 export interface EngineOptions {
   readonly config: Config;
@@ -82,6 +34,16 @@ export interface EngineOptions {
 export interface Outside {
   readonly openStore: typeof openStore;
   readonly service: Pick<EvaluationServiceOptions, 'dispatcher' | 'random'>;
+}
+
+/** What is there before the parts of an engine. */
+interface Ground {
+  readonly log: EventLog;
+  readonly observers: Observer[];
+  readonly emit: Observer;
+  readonly shutdown: ShutdownControl;
+  readonly opened: OpenStore;
+  readonly sharing: WorkSharing | undefined;
 }
 
 /**
@@ -103,170 +65,226 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     logger,
     signal: shutdown.requests,
   });
-  const sharing = await shareWork(opened, { clock, emit, stopping: shutdown.waits });
-  if (sharing !== undefined) observers.push(sharing.observe);
-  const store = sharing?.store ?? opened.store;
+  const { shared } = opened;
+  let sharing: WorkSharing | undefined;
+  if (shared !== undefined) {
+    // A process with SQLite never loads this code.
+    const { createWorkSharing } = await import('./work-sharing.ts');
+    const stopping = shutdown.waits;
+    sharing = createWorkSharing({ shared, clock, emit, stopping, onError: endProcess });
+    observers.push(sharing.observe);
+  }
+  return new Engine(options, { log, observers, emit, shutdown, opened, sharing });
+}
 
-  const inForce = createConfigInForce(config, clock);
-  const readKey = createApiKeyReader(clock);
-  const createService = (settings: Config['service']) =>
-    createEvaluationService({
-      service: settings,
-      keyOf: (project) => inForce.projects().get(project)?.key,
-      readKey,
+/** The parts of a process that polls, daemon or the command `poll`, and the configuration that they read at each use. */
+export class Engine {
+  /** Engine, version and place of the store. */
+  readonly opened: OpenStore;
+  readonly store: Store;
+  /** Work sharing with other workers; undefined if the store allows only one process. */
+  readonly sharing: WorkSharing | undefined;
+  readonly reporter: FailureReporter;
+  /** What is expected of the prompts of each project. Knows nothing before its first refresh. */
+  readonly expectations: LearnedExpectations;
+  readonly shutdown: ShutdownControl;
+  readonly emit: Observer;
+  readonly #options: EngineOptions;
+  readonly #log: EventLog;
+  readonly #observers: Observer[];
+  readonly #poller: Poller;
+  readonly #readKey: ReturnType<typeof createApiKeyReader>;
+  /** The client that further calls use; running ones end with the client that they began with. */
+  #client: HttpEvaluationService;
+  #config: Config;
+  #projects: ReadonlyMap<string, ProjectConfig> = new Map();
+  /** Health of projects of other workers: from the last snapshot, or from the time when this worker dropped the project. */
+  readonly #healthElsewhere = new Map<string, PollHealth>();
+
+  constructor(options: EngineOptions, ground: Ground) {
+    const { clock } = options;
+    const { emit, shutdown, sharing } = ground;
+    const { store } = ground.opened;
+    this.opened = ground.opened;
+    this.store = store;
+    this.sharing = sharing;
+    this.shutdown = shutdown;
+    this.emit = emit;
+    this.#options = options;
+    this.#log = ground.log;
+    this.#observers = ground.observers;
+    this.#config = options.config;
+    this.#readKey = createApiKeyReader(clock);
+    this.#client = this.#createClient(options.config.service);
+    const service: EvaluationService = {
+      list: (...call) => this.#client.list(...call),
+      getErrorInfo: (...call) => this.#client.getErrorInfo(...call),
+      storing: (recordBytes) => this.#client.storing(recordBytes),
+    };
+    const maxIntervalMs = (id: string) => this.#maxIntervalMs(id);
+    this.#poller = new Poller({
+      service,
+      store,
       clock,
       emit,
-      version,
-      rateLimit: sharing?.rateLimit(settings.maxRequestsPerSecond),
-      ...outside?.service,
+      missingAfter: () => this.#config.missingAfter,
+      maxIntervalMs,
+      shutdown,
     });
-  const inUse = { client: createService(config.service) };
-  const service = serviceOf(inUse);
-  const { maxIntervalMs, projects } = inForce;
-  const poller = new Poller({
-    service,
-    store,
-    clock,
-    emit,
-    missingAfter: () => inForce.config().missingAfter,
-    maxIntervalMs,
-    shutdown,
-  });
-  if (sharing !== undefined) watchOwned(sharing, poller);
-  const reporter = new FailureReporter({
-    service,
-    store,
-    clock,
-    emit,
-    parallelPerProject: () => Math.max(1, Math.floor(inForce.config().service.maxConcurrency / 2)),
-    shutdown,
-    ...(sharing && { lease: () => sharing.worker.lease() }),
-  });
-
-  const expectations = new LearnedExpectations({ store, clock, projects, maxIntervalMs });
-  observers.push(expectations.observe, wakeReporter(reporter, sharing));
-
-  const mayPoll = (id: string) => sharing === undefined || sharing.worker.mayPoll(id);
-  const knownHealth = (id: string) =>
-    sharing === undefined || sharing.worker.owns(id) ? poller.health(id) : sharing.health(id);
-  const health = (id: string) => knownHealth(id) ?? NEVER_POLLED;
-
-  return {
-    store,
-    storeInfo: opened.info,
-    isStoreInPlace: opened.isInPlace,
-    sharing,
-    poller,
-    ownerOf: async (id) => (await opened.shared?.coordinator.owner(id))?.worker,
-    reporter,
-    shutdown,
-    emit,
-    observe: (observer) => {
-      observers.push(observer);
-    },
-    onOwnershipChange: (listener) => sharing?.onOwnershipChange(gatherChanges(listener)),
-    config: () => inForce.config(),
-    configure: createConfigure({
-      inForce,
-      store,
-      sharing,
-      inUse,
-      createService,
-      poller,
-      log,
-      logger,
+    const reporter = new FailureReporter({
+      service,
+      store: {
+        pendingFailures: (query) => (sharing ?? store).pendingFailures(query),
+        settleFailure: (...settled) => store.settleFailure(...settled),
+        postponeFailure: (...postponed) => store.postponeFailure(...postponed),
+      },
       clock,
-    }),
-    configured: (id) => inForce.projects().get(id),
-    expectations,
-    projects: () =>
-      Array.from(inForce.projects().values(), (project) => ({
-        ...project,
-        health: health(project.id),
-      })),
-    poll: async (id, run) => {
-      if (!inForce.projects().has(id) || !mayPoll(id)) return undefined;
-      // A reload may have changed or removed the project since an earlier attempt.
-      const poll = async () => {
-        const project = inForce.projects().get(id);
-        return project && (await poller.poll(project, run));
-      };
-      return await (sharing ? sharing.poll(id, run, poll) : poll());
-    },
-    mayPoll,
-    health,
-    isHealthKnown: (id) => knownHealth(id) !== undefined,
-    close: async () => {
-      try {
-        await inUse.client.close();
-        await store.close();
-      } finally {
-        // Closing the store may take until the deadline of the shutdown.
-        shutdown.end();
+      emit,
+      parallelPerProject: () => Math.max(1, Math.floor(this.#config.service.maxConcurrency / 2)),
+      shutdown,
+      ...(sharing && { lease: () => sharing.worker.lease() }),
+    });
+    this.reporter = reporter;
+    const projects = () => this.#projects;
+    this.expectations = new LearnedExpectations({ store, clock, projects, maxIntervalMs });
+    this.observe(this.expectations.observe);
+    this.observe((event) => {
+      if (event.type !== 'record.transition') return;
+      const { kind, to } = event.transition;
+      if (kind === 'prompt' && to === 'FAILED') reporter.wake();
+    });
+    sharing?.onOwnershipChange(({ taken, dropped }) => {
+      for (const project of dropped) {
+        this.#healthElsewhere.set(project, this.#poller.health(project));
+        this.#poller.unwatch(project);
       }
-    },
-  };
-}
-
-/** Returns a service that passes each call to the client that is in use when the call begins. */
-function serviceOf(inUse: { readonly client: EvaluationService }): EvaluationService {
-  return {
-    list: (...call) => inUse.client.list(...call),
-    getErrorInfo: (...call) => inUse.client.getErrorInfo(...call),
-    storing: (recordBytes) => inUse.client.storing(recordBytes),
-  };
-}
-
-/** Creates the work sharing of a PostgreSQL store. A process with SQLite never loads this code. */
-async function shareWork(
-  { shared }: OpenStore,
-  options: Omit<WorkSharingOptions, 'shared' | 'onError'>,
-): Promise<WorkSharing | undefined> {
-  if (shared === undefined) return undefined;
-  const { createWorkSharing } = await import('./work-sharing.ts');
-  return createWorkSharing({ ...options, shared, onError: endProcess });
-}
-
-/** Wakes the reporter when it may have something to report. Returns an observer. */
-function wakeReporter(reporter: FailureReporter, sharing: WorkSharing | undefined): Observer {
-  // The worker that had the projects may have left failures.
-  sharing?.onOwnershipChange(gatherChanges(() => reporter.wake()));
-  return (event) => {
-    if (event.type !== 'record.transition') return;
-    const { kind, to } = event.transition;
-    if (kind === 'prompt' && to === 'FAILED') reporter.wake();
-  };
-}
-
-/** Has the poller watch the projects that this process owns. */
-function watchOwned(sharing: WorkSharing, poller: Poller): void {
-  sharing.onOwnershipChange(({ taken, dropped }) => {
-    for (const project of dropped) {
-      sharing.keepHealth(project, poller.health(project));
-      poller.unwatch(project);
-    }
-    for (const { project, health } of taken) poller.watch(project, health);
-  });
-}
-
-/**
- * Returns a function that gathers changes of ownership, and in the next turn of the event loop calls `listener` once with the
- * projects that were taken or dropped; with undefined if a change names none, because then any project may be affected.
- */
-export function gatherChanges(
-  listener: (changed: readonly string[] | undefined) => void,
-): (change: OwnershipChange) => void {
-  /** The names in each change since the last call. */
-  let changes: (readonly string[])[] = [];
-
-  function deliver(): void {
-    const names = changes.some((named) => named.length === 0) ? undefined : changes.flat();
-    changes = [];
-    listener(names && [...new Set(names)]);
+      for (const { project, health } of taken) this.#poller.watch(project, health);
+      // The worker that had the projects may have left failures.
+      reporter.wake();
+    });
   }
 
-  return ({ taken, dropped }) => {
-    if (changes.length === 0) setImmediate(deliver);
-    changes.push([...taken.map(({ project }) => project), ...dropped]);
-  };
+  /** The configuration in force. */
+  config(): Config {
+    return this.#config;
+  }
+
+  /** The configured projects by id, in the order of the configuration; none before the first `configure`. */
+  projects(): ReadonlyMap<string, ProjectConfig> {
+    return this.#projects;
+  }
+
+  /** Adds an observer of all events from now on. */
+  observe(observer: Observer): void {
+    this.#observers.push(observer);
+  }
+
+  /**
+   * Applies the options that can change at run time, whole or not at all. Projects and connections whose options are unchanged
+   * continue without interruption.
+   * @throws {StoreError} and this process then keeps the old configuration
+   */
+  async configure(next: Config): Promise<void> {
+    const { logger, clock } = this.#options;
+    const before = this.#projects;
+    const projects = projectsOf(next);
+    const ids = [...projects.keys()];
+    const hasNewService = !isDeepStrictEqual(next.service, this.#config.service);
+    const nextClient = hasNewService ? this.#createClient(next.service) : undefined;
+    // With several workers, a worker receives the health of a project when it takes ownership.
+    const added = this.sharing ? [] : ids.filter((id) => !before.has(id));
+    // Every step that can fail precedes the one change.
+    const health = await this.#loadHealth(added);
+    await this.store.configureProjects(ids, clock.now());
+    for (const [index, id] of added.entries()) this.#poller.watch(id, health[index]);
+    this.#config = next;
+    this.#projects = projects;
+    for (const id of before.keys()) if (!projects.has(id)) this.#poller.unwatch(id);
+    this.sharing?.configure(next);
+    this.#client.renewConnections();
+    if (nextClient !== undefined) {
+      this.#client = nextClient;
+      this.#poller.dropListings();
+    }
+    this.#log.setProjects(ids);
+    logger.setLevel(next.log.level);
+  }
+
+  /**
+   * Polls a project once, like `Poller.poll`. Also resolves to undefined if the project is not configured or another worker
+   * owns it.
+   */
+  async poll(id: string, run: PollRun): Promise<FinishedPoll | undefined> {
+    if (!this.#projects.has(id) || !this.mayPoll(id)) return undefined;
+    // A reload may have changed or removed the project since an earlier attempt.
+    const poll = async () => {
+      const project = this.#projects.get(id);
+      return project && (await this.#poller.poll(project, run));
+    };
+    return await (this.sharing ? this.sharing.poll(id, run, poll) : poll());
+  }
+
+  /** Whether this process may poll the project. Does not check that the project is configured. */
+  mayPoll(id: string): boolean {
+    return this.sharing === undefined || this.sharing.worker.mayPoll(id);
+  }
+
+  /** Poll health of a configured project, as last known; undefined for one of another worker before a `snapshot`. */
+  health(id: string): PollHealth | undefined {
+    const isOurs = this.sharing === undefined || this.sharing.worker.owns(id);
+    return isOurs ? this.#poller.health(id) : this.#healthElsewhere.get(id);
+  }
+
+  /** Reads the store for pages and the API, and takes the health of projects of other workers from it. @throws {StoreError} */
+  async snapshot(project?: string): Promise<StoreSnapshot> {
+    const snapshot = await this.store.snapshot(project);
+    if (this.sharing === undefined) return snapshot;
+    if (project === undefined) this.#healthElsewhere.clear();
+    for (const { project: id, health } of snapshot.projects) this.#healthElsewhere.set(id, health);
+    return snapshot;
+  }
+
+  async close(): Promise<void> {
+    try {
+      await this.#client.close();
+      await this.store.close();
+    } finally {
+      // Closing the store may take until the deadline of the shutdown.
+      this.shutdown.end();
+    }
+  }
+
+  #createClient(service: Config['service']): HttpEvaluationService {
+    return createEvaluationService({
+      service,
+      keyOf: (project) => this.#projects.get(project)?.key,
+      readKey: this.#readKey,
+      clock: this.#options.clock,
+      emit: this.emit,
+      version,
+      rateLimit: this.sharing?.rateLimit(service.maxRequestsPerSecond),
+      ...this.#options.outside?.service,
+    });
+  }
+
+  async #loadHealth(ids: readonly string[]): Promise<readonly PollHealth[]> {
+    if (ids.length === 0) return [];
+    const stored = new Set(await this.store.projects());
+    return await Promise.all(
+      ids.map(async (id) => (stored.has(id) ? await this.store.loadHealth(id) : NEVER_POLLED)),
+    );
+  }
+
+  /** Returns the longest interval of a project's schedule, ms; 0 for a project that is not configured. */
+  #maxIntervalMs(id: string): number {
+    const project = this.#projects.get(id);
+    if (project === undefined) return 0;
+    const { clock } = this.#options;
+    return parseSchedule(project.schedule, project.timezone).maxIntervalMs(clock.now());
+  }
+}
+
+/** The projects of a configuration by id. */
+export function projectsOf({ projects }: Config): ReadonlyMap<string, ProjectConfig> {
+  return new Map(projects.map((project) => [project.id, project]));
 }

@@ -28,11 +28,11 @@ export function createPollNow(
 
   async function pollOne(id: string): Promise<PollNowResult> {
     const name = `project ${quoteId(id)}`;
-    if (engine.configured(id) === undefined) {
+    if (!engine.projects().has(id)) {
       return { refusal: 'unknown', error: `${name} is not in the configuration` };
     }
     if (!engine.mayPoll(id)) {
-      const owner = await unlessStoreFails(() => engine.ownerOf(id));
+      const owner = await unlessStoreFails(async () => await engine.sharing?.ownerOf(id));
       const who = owner === undefined ? 'not polled by this worker' : `polled by worker ${owner}`;
       return { refusal: 'elsewhere', error: `${name} is ${who}: send the request to its worker` };
     }
@@ -54,8 +54,7 @@ export function createPollNow(
 
   async function pollAll(): Promise<PollNowResult> {
     if (isPollingAll) return { refusal: 'running', error: 'all projects are already being polled' };
-    const ids = engine.projects().map(({ id }) => id);
-    const owned = ids.filter((id) => engine.mayPoll(id));
+    const owned = [...engine.projects().keys()].filter((id) => engine.mayPoll(id));
     if (owned.length === 0) {
       return { refusal: 'elsewhere', error: 'this worker polls none of the projects' };
     }
@@ -67,7 +66,7 @@ export function createPollNow(
     const polls = owned.map((id) =>
       limited(async () => {
         // A poll of its schedule may have come first.
-        const { lastPollAt = -Infinity } = engine.health(id);
+        const lastPollAt = engine.health(id)?.lastPollAt ?? -Infinity;
         if (lastPollAt > requestedAt || scheduling.isPolling(id)) return undefined;
         return await scheduling.pollNow(id);
       }),

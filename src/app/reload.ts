@@ -8,7 +8,7 @@ import type { Logger } from '../log/logger.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { ReloadResult } from '../web/content.ts';
-import { projectsOf } from './configure.ts';
+import { projectsOf } from './engine.ts';
 
 /** Number of looks in a row with the same content after which no writer is expected to be in the middle of it. */
 const SETTLED_LOOKS = 2;

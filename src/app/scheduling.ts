@@ -1,5 +1,6 @@
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
 import type { ProjectConfig } from '../config/config.ts';
+import type { OwnershipChange } from '../coordination/share.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollRun } from '../monitor/ports/watched-project.ts';
@@ -50,7 +51,7 @@ export function createScheduling(engine: Engine, clock: Clock, watcher?: RunWatc
   };
   /** Begins a poll once fewer others wait. That of a failing project begins at once: it may wait longer for its request. */
   const poll = async (id: string, run: PollRun) => {
-    if (engine.health(id).consecutiveFailures > 0) return await pollAfterRequested(id, run);
+    if ((engine.health(id)?.consecutiveFailures ?? 0) > 0) return await pollAfterRequested(id, run);
     const { polling } = await limited(async () => {
       const firstRequest = Promise.withResolvers<void>();
       waiting.set(id, firstRequest.resolve);
@@ -80,18 +81,19 @@ export function createScheduling(engine: Engine, clock: Clock, watcher?: RunWatc
     id,
     schedule,
     timezone,
-    lastPollAt: engine.health(id).lastPollAt,
+    lastPollAt: engine.health(id)?.lastPollAt,
     isOwnedElsewhere: !engine.mayPoll(id),
   });
   const apply = () => {
     const { projects, jitterMs } = engine.config();
     scheduler.set(projects.map(toScheduled), jitterMs);
   };
-  engine.onOwnershipChange((changed) => {
+  const update = (changed: readonly string[] | undefined) => {
     if (changed === undefined) return apply();
-    const projects = changed.map((id) => engine.configured(id));
+    const projects = changed.map((id) => engine.projects().get(id));
     scheduler.update(projects.filter((project) => project !== undefined).map(toScheduled));
-  });
+  };
+  engine.sharing?.onOwnershipChange(gatherChanges(update));
   return {
     next: (id) => scheduler.next(id),
     schedule: (id) => scheduler.schedule(id),
@@ -119,5 +121,27 @@ export function createScheduling(engine: Engine, clock: Clock, watcher?: RunWatc
     idle: async () => {
       await Promise.allSettled([scheduler.idle(), ...requested.values()]);
     },
+  };
+}
+
+/**
+ * Returns a function that gathers changes of ownership, and in the next turn of the event loop calls `listener` once with the
+ * projects that were taken or dropped; with undefined if a change names none, because then any project may be affected.
+ */
+export function gatherChanges(
+  listener: (changed: readonly string[] | undefined) => void,
+): (change: OwnershipChange) => void {
+  /** The names in each change since the last call. */
+  let changes: (readonly string[])[] = [];
+
+  function deliver(): void {
+    const names = changes.some((named) => named.length === 0) ? undefined : changes.flat();
+    changes = [];
+    listener(names && [...new Set(names)]);
+  }
+
+  return ({ taken, dropped }) => {
+    if (changes.length === 0) setImmediate(deliver);
+    changes.push([...taken.map(({ project }) => project), ...dropped]);
   };
 }

@@ -3,6 +3,7 @@ import type { Logger } from '../log/logger.ts';
 import { createRequestFailureLog } from '../log/lines.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { unlessStoreFails } from '../monitor/errors.ts';
+import { NEVER_POLLED } from '../monitor/memory.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { EventFeed } from '../web/events/feed.ts';
 import type { MonitorWatch } from './monitor-watch.ts';
@@ -53,8 +54,8 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
     datasets,
     team,
     expect,
-    health: engine.health(id),
-    isHealthKnown: engine.isHealthKnown(id),
+    health: engine.health(id) ?? NEVER_POLLED,
+    isHealthKnown: engine.health(id) !== undefined,
     expectations: engine.expectations.of(id),
     nextPollAt: scheduling.next(id),
   });
@@ -63,6 +64,7 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
       version,
       clock,
       store: engine.store,
+      snapshot: (project) => engine.snapshot(project),
       retentionMs: config.store.retentionMs,
       feed,
       renderMetrics: async () => {
@@ -71,12 +73,12 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
       },
       metricsContentType: metrics.contentType,
       isScheduling,
-      isReady: () => isScheduling() && engine.isStoreInPlace(),
+      isReady: () => isScheduling() && engine.opened.isInPlace(),
       isLifecycleEnabled: () => engine.config().web.enableLifecycle,
       promptUrl: () => engine.config().promptUrl,
-      projects: () => engine.projects().map(shown),
+      projects: () => Array.from(engine.projects().values(), shown),
       project: (id) => {
-        const project = engine.configured(id);
+        const project = engine.projects().get(id);
         return project && shown(project);
       },
       monitor: () => monitor.state(),

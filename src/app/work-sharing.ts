@@ -6,7 +6,7 @@ import { createWorker, type Worker } from '../coordination/worker.ts';
 import type { FinishedPoll, Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { RateLimit } from '../monitor/ports/service.ts';
-import type { OwnedSnapshot, PollHealth, Store } from '../monitor/ports/store.ts';
+import type { OwnedSnapshot, PendingFailure, PendingFailureQuery } from '../monitor/ports/store.ts';
 import type { PollRun } from '../monitor/ports/watched-project.ts';
 import type { SharedStore } from '../store/open.ts';
 import { version } from './version.ts';
@@ -25,19 +25,14 @@ export interface WorkSharing {
   /** Returns the rate limit that all workers share; undefined if `perSecond` is 0. */
   rateLimit(perSecond: number): RateLimit | undefined;
   /**
-   * The store of the workers. Its `snapshot`, of pages and the API, updates `health`. Without `projects` in the query, its
-   * `pendingFailures` returns only failures of projects that are configured here or removed.
+   * Reads pending failures. Without `projects` in the query, only those of projects that are configured here or removed.
+   * @throws {StoreError}
    */
-  readonly store: Store;
+  pendingFailures(query: PendingFailureQuery): Promise<readonly PendingFailure[]>;
+  /** Returns the name of the worker that owns the project; undefined if none does. @throws {StoreError} */
+  ownerOf(project: string): Promise<string | undefined>;
   /** Reads the projects that this worker owns, for a scrape. @throws {StoreError} */
   ownedSnapshot(): Promise<OwnedSnapshot>;
-  /**
-   * Poll health of a project of another worker, as last known: from the last snapshot, or from the time when this worker
-   * dropped the project. Undefined if it was never known.
-   */
-  health(project: string): PollHealth | undefined;
-  /** Keeps the health of a project that this worker drops. */
-  keepHealth(project: string, health: PollHealth): void;
   /**
    * Calls `poll` at most three times, until it commits. `poll` resolves to undefined if its commit was refused. Stops
    * earlier when this worker no longer owns the project or the process stops; the result is then undefined.
@@ -64,7 +59,6 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
   const { store, coordinator, name, leaseMs } = shared;
   const running = new Map<string, Promise<unknown>>();
   const listeners: ((change: OwnershipChange) => void)[] = [];
-  const lastHealth = new Map<string, PollHealth>();
   let configDigest = '';
   let configured: ReadonlySet<string> = new Set();
 
@@ -107,24 +101,12 @@ export function createWorkSharing(options: WorkSharingOptions): WorkSharing {
 
   return {
     worker,
-    store: {
-      ...store,
-      snapshot: async (only) => {
-        const snapshot = await store.snapshot(only);
-        if (only === undefined) lastHealth.clear();
-        for (const { project, health } of snapshot.projects) lastHealth.set(project, health);
-        return snapshot;
-      },
-      pendingFailures: async (query) => {
-        const projects = query.projects ?? (await reportableProjects());
-        return projects.length === 0 ? [] : await store.pendingFailures({ ...query, projects });
-      },
+    pendingFailures: async (query) => {
+      const projects = query.projects ?? (await reportableProjects());
+      return projects.length === 0 ? [] : await store.pendingFailures({ ...query, projects });
     },
+    ownerOf: async (project) => (await coordinator.owner(project))?.worker,
     ownedSnapshot: () => store.ownedSnapshot(),
-    health: (project) => lastHealth.get(project),
-    keepHealth: (project, health) => {
-      lastHealth.set(project, health);
-    },
     observe: (event) => {
       if (
         event.type === 'store.commit_refused' &&

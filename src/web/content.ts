@@ -11,7 +11,9 @@ import type { RenderMetrics } from './scrapes.ts';
 export interface WebContent {
   readonly version: string;
   readonly clock: Clock;
-  readonly store: Omit<StoreReader, 'durations' | 'close'>;
+  readonly store: Omit<StoreReader, 'snapshot' | 'durations' | 'close'>;
+  /** Reads the projects as stored, all or one. With several workers, `projects` has the health of others from the last one. */
+  readonly snapshot: StoreReader['snapshot'];
   /** Time for which the store keeps transitions, ms. */
   readonly retentionMs: number;
   readonly feed: EventFeed;

@@ -11,7 +11,6 @@ const rows = () => Promise.resolve([]);
 const clock = fakeClock();
 const store: WebContent['store'] = {
   projects: rows,
-  snapshot: () => Promise.resolve({ projects: [], backlog: { count: 0, oldestAt: undefined } }),
   statuses: rows,
   transitions: rows,
   failures: rows,
@@ -26,6 +25,7 @@ export const WITHOUT_PROJECTS: WebContent = {
   version: '1.2.3',
   clock,
   store,
+  snapshot: () => Promise.resolve({ projects: [], backlog: { count: 0, oldestAt: undefined } }),
   retentionMs: 1000,
   feed: new EventFeed(store),
   renderMetrics: () => pieces('evalwatch_build_info 1\n'),

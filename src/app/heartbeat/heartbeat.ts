@@ -78,7 +78,7 @@ export function createHeartbeat(engine: Engine, logger: Logger, clock: Clock): H
   return {
     watch: (project, run, poll) => {
       // Asked later: a reload may remove the project meanwhile.
-      minutes.watch(run, poll, () => engine.configured(project) !== undefined);
+      minutes.watch(run, poll, () => engine.projects().has(project));
     },
     start: () => {
       timer = clock.every(MINUTE_MS, () => minutes.end());

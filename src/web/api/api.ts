@@ -95,7 +95,7 @@ export function createApi(content: WebContent): Hono<ConnectionEnv> {
   });
 
   async function allProjects(): Promise<Body> {
-    const { projects } = await store.snapshot();
+    const { projects } = await content.snapshot();
     await ownTurn();
     const data = projects.map((snapshot) =>
       projectFields(snapshot, content.project(snapshot.project)),

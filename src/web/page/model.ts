@@ -126,14 +126,14 @@ export async function readProject(
 
 /** Reads the rows of one project or of all. */
 async function read(
-  { store, retentionMs }: WebContent,
+  { store, snapshot: readSnapshot, retentionMs }: WebContent,
   now: number,
   limits: { readonly failures: number; readonly transitions: number; readonly prompts: number },
   project?: string,
   status?: PromptStatus,
 ): Promise<Reading> {
   const dayAgo = now - DAY_MS;
-  const reading = store.snapshot(project);
+  const reading = readSnapshot(project);
   const history = { project, since: historyStart(now), spanMs: SPAN_MS, limit: MAX_MOVES };
   const [snapshot, { moves, since }, counts, causes, failures, transitions, prompts, waiting] =
     await Promise.all([

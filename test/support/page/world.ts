@@ -95,6 +95,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
     version: programVersion,
     clock,
     store,
+    snapshot: (project) => store.snapshot(project),
     retentionMs: 90 * 24 * HOUR,
     feed: new EventFeed(store),
     renderMetrics: () => pieces(''),

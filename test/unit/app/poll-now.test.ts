@@ -29,11 +29,10 @@ function setUp({
   const poll = vi.fn<(id: string) => Promise<FinishedPoll | undefined>>(pollNow);
   const engine = {
     config: () => ({ service: { maxConcurrency: 4 } }),
-    configured: (id: string) => (ids.includes(id) ? { id } : undefined),
-    projects: () => ids.map((id) => ({ id })),
+    projects: () => new Map(ids.map((id) => [id, { id }])),
     mayPoll: (id: string) => owned.includes(id),
     health: () => ({ lastPollAt: lastPollAt() }),
-    ownerOf,
+    sharing: { ownerOf },
   } as unknown as Engine;
   const scheduling = { pollNow: poll, isPolling } as unknown as Scheduling;
   const clock = fakeClock();

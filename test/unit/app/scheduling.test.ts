@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Engine } from '../../../src/app/engine.ts';
-import { createScheduling } from '../../../src/app/scheduling.ts';
+import { createScheduling, gatherChanges } from '../../../src/app/scheduling.ts';
+import type { OwnershipChange } from '../../../src/coordination/share.ts';
 import {
   emitTo,
   type FinishedPoll,
@@ -11,6 +12,9 @@ import {
 
 const PROJECT = { schedule: '*/10 * * * * *', timezone: 'UTC' };
 const FINISHED = { project: 'p' } as FinishedPoll;
+const dropped = (...ids: string[]): OwnershipChange => ({ taken: [], dropped: ids });
+/** Ends the turn of the event loop. */
+const turn = () => vi.advanceTimersByTimeAsync(0);
 
 beforeEach(() => void vi.useFakeTimers({ now: Date.parse('2026-11-21T10:00:00.250Z') }));
 afterEach(() => vi.useRealTimers());
@@ -22,7 +26,7 @@ function setUp(owned = new Set(['p']), projectIds = ['p', 'other']) {
   const polls: (PromiseWithResolvers<FinishedPoll | undefined> & { readonly id: string })[] = [];
   const lastPollAt = Date.now();
   const projects = new Map(projectIds.map((id) => [id, { ...PROJECT, id }]));
-  let changeOwnership: (changed: readonly string[] | undefined) => void = () => {};
+  let changeOwnership: (change: OwnershipChange) => void = () => {};
   const engine = {
     emit: (event: MonitorEvent) => events.push(event),
     observe: (observer: Observer) => observers.push(observer),
@@ -34,9 +38,11 @@ function setUp(owned = new Set(['p']), projectIds = ['p', 'other']) {
     },
     health: (id: string) => ({ lastPollAt, consecutiveFailures: id.startsWith('failing') ? 1 : 0 }),
     config: () => ({ jitterMs: 0, projects: [...projects.values()] }),
-    configured: (id: string) => projects.get(id),
-    onOwnershipChange: (listener: typeof changeOwnership) => {
-      changeOwnership = listener;
+    projects: () => projects,
+    sharing: {
+      onOwnershipChange: (listener: typeof changeOwnership) => {
+        changeOwnership = listener;
+      },
     },
   };
   const scheduling = createScheduling(engine as unknown as Engine, systemClock);
@@ -89,13 +95,15 @@ it('an ownership change updates the schedules of the named projects, or of all i
   const owned = new Set<string>();
   const { scheduling, polls, changeOwnership } = setUp(owned);
   owned.add('p').add('other');
-  changeOwnership(['p', 'not configured']);
+  changeOwnership(dropped('p', 'not configured'));
   await vi.advanceTimersByTimeAsync(10_000);
   expect(polls.length).toBe(1);
 
-  changeOwnership(undefined);
+  changeOwnership(dropped());
+  await turn();
   owned.delete('p');
-  changeOwnership(['p']);
+  changeOwnership(dropped('p'));
+  await turn();
   polls[0]?.resolve(FINISHED);
   await vi.advanceTimersByTimeAsync(10_000);
 
@@ -143,4 +151,20 @@ describe('a schedule with more than 1000 healthy projects that are due', () => {
     await scheduling.idle();
     expect(begun()).toHaveLength(1001);
   });
+});
+
+it('gatherChanges merges the changes of one event loop turn into one call in the next', async () => {
+  const listener = vi.fn<(changed: readonly string[] | undefined) => void>();
+  const gather = gatherChanges(listener);
+  const taken = (project: string) => ({ project }) as OwnershipChange['taken'][number];
+  gather({ taken: [taken('a'), taken('b')], dropped: [] });
+  gather({ taken: [], dropped: ['b', 'c'] });
+  expect(listener).not.toHaveBeenCalled();
+  await turn();
+  gather({ taken: [taken('d')], dropped: [] });
+  gather({ taken: [], dropped: [] });
+  await turn();
+  gather({ taken: [], dropped: ['e'] });
+  await turn();
+  expect(listener.mock.calls).toEqual([[['a', 'b', 'c']], [undefined], [['e']]]);
 });

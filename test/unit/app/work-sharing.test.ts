@@ -3,11 +3,9 @@ import { expect, it, vi } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
 import type { Coordinator } from '../../../src/coordination/ports.ts';
 import type { OwnershipChange } from '../../../src/coordination/share.ts';
-import { NEVER_POLLED } from '../../../src/monitor/memory.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import type { SharedStore } from '../../../src/store/open.ts';
 import type { FailingProject } from '../../../src/store/postgres/postgres-store.ts';
-import { gatherChanges } from '../../../src/app/engine.ts';
 import { createWorkSharing } from '../../../src/app/work-sharing.ts';
 import { fakeClock } from '../../support/monitor.ts';
 import { LEASE, sharedRows } from '../coordination/world.ts';
@@ -27,7 +25,6 @@ async function startSharing() {
   const failing: FailingProject[] = [];
   const pendingFailures = vi.fn<Store['pendingFailures']>(() => Promise.resolve([]));
   const join = vi.fn<Coordinator['join']>(rows.coordinator.join);
-  const snapshot = vi.fn<Store['snapshot']>();
   const shared = {
     name: 'w',
     leaseMs: LEASE,
@@ -39,7 +36,6 @@ async function startSharing() {
       flush: () => Promise.resolve(),
       failingProjects: () => Promise.resolve(failing),
       pendingFailures,
-      snapshot,
     },
   } as unknown as SharedStore;
   const sharing = createWorkSharing({
@@ -56,7 +52,7 @@ async function startSharing() {
   sharing.configure(CONFIG);
   await sharing.worker.start();
   await turn();
-  return { sharing, onChange, join, failing, pendingFailures, snapshot };
+  return { sharing, onChange, join, failing, pendingFailures };
 }
 
 it('a commit refused for its epoch drops the project at once, one refused for its version does not', async () => {
@@ -84,22 +80,6 @@ it('a commit refused for its epoch drops the project at once, one refused for it
   await sharing.worker.stop();
 });
 
-it('gatherChanges merges the changes of one event loop turn into one call in the next', async () => {
-  const listener = vi.fn<(changed: readonly string[] | undefined) => void>();
-  const gather = gatherChanges(listener);
-  const taken = (project: string) => ({ project }) as OwnershipChange['taken'][number];
-  gather({ taken: [taken('a'), taken('b')], dropped: [] });
-  gather({ taken: [], dropped: ['b', 'c'] });
-  expect(listener).not.toHaveBeenCalled();
-  await turn();
-  gather({ taken: [taken('d')], dropped: [] });
-  gather({ taken: [], dropped: [] });
-  await turn();
-  gather({ taken: [], dropped: ['e'] });
-  await turn();
-  expect(listener.mock.calls).toEqual([[['a', 'b', 'c']], [undefined], [['e']]]);
-});
-
 it('a refused commit from an earlier ownership does not drop the project', async () => {
   const { sharing } = await startSharing();
   sharing.observe({
@@ -118,47 +98,24 @@ it('a worker joins with the digest of its configuration', async () => {
   await sharing.worker.stop();
 });
 
-it('a snapshot of one project reads only this one, and keeps the health of others', async () => {
-  const { sharing, snapshot } = await startSharing();
-  const read = async (ids: readonly string[], consecutiveFailures: number, project?: string) => {
-    const health = { ...NEVER_POLLED, consecutiveFailures };
-    const projects = ids.map((id) => ({
-      project: id,
-      configuredAt: 0,
-      health,
-      listings: new Map(),
-    }));
-    snapshot.mockResolvedValueOnce({ projects, backlog: { count: 0, oldestAt: undefined } });
-    await sharing.store.snapshot(project);
-    expect(snapshot).toHaveBeenLastCalledWith(project);
-  };
-  const failuresOf = (id: string) => sharing.health(id)?.consecutiveFailures;
-  await read(['a', 'b'], 1);
-  await read(['a'], 2, 'a');
-  expect(['a', 'b'].map(failuresOf)).toEqual([2, 1]);
-  await read(['a'], 3);
-  expect(['a', 'b'].map(failuresOf)).toEqual([3, undefined]);
-  await sharing.worker.stop();
-});
-
 it('pending failures are limited to projects configured here and to removed ones', async () => {
   const { sharing, failing, pendingFailures } = await startSharing();
   const query = { dueAt: 1, limitPerProject: 2 };
   const theirs = { project: 'theirs', removed: false };
   failing.push(theirs);
-  expect(await sharing.store.pendingFailures(query)).toEqual([]);
+  expect(await sharing.pendingFailures(query)).toEqual([]);
   expect(pendingFailures).not.toHaveBeenCalled();
 
   failing.push({ project: 'gone', removed: true }, { project: 'p7', removed: false });
-  await sharing.store.pendingFailures(query);
+  await sharing.pendingFailures(query);
   expect(pendingFailures).toHaveBeenLastCalledWith({ ...query, projects: ['gone', 'p7'] });
 
-  await sharing.store.pendingFailures({ ...query, projects: ['p1'] });
+  await sharing.pendingFailures({ ...query, projects: ['p1'] });
   expect(pendingFailures).toHaveBeenLastCalledWith({ ...query, projects: ['p1'] });
   sharing.configure({ ...CONFIG, projects: [] });
   failing.splice(0, 2);
   pendingFailures.mockClear();
-  expect(await sharing.store.pendingFailures(query)).toEqual([]);
+  expect(await sharing.pendingFailures(query)).toEqual([]);
   expect(pendingFailures).not.toHaveBeenCalled();
   await sharing.worker.stop();
 });

@@ -49,10 +49,10 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
   const observers: Observer[] = [];
   const url = `http://127.0.0.1:${port}/ping/${SECRET}?from=evalwatch`;
   let source: HeartbeatUrl | undefined = { url };
-  const projects = new Set(['p']);
+  const projects = new Map([['p', {}]]);
   const engine = {
     config: () => ({ heartbeat: source, service: {} }),
-    configured: (id: string) => (projects.has(id) ? { id } : undefined),
+    projects: () => projects,
     observe: (observer: Observer) => observers.push(observer),
     sharing: { worker: { isConnected } },
     shutdown: { waits: waits.signal },

@@ -62,7 +62,14 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
           expectations: UNLEARNED,
         }
       : undefined;
-  const content: WebContent = { ...WITHOUT_PROJECTS, store, feed, clock, project: shown };
+  const content: WebContent = {
+    ...WITHOUT_PROJECTS,
+    store,
+    snapshot: (project) => store.snapshot(project),
+    feed,
+    clock,
+    project: shown,
+  };
   const api = createApi(content);
 
   /** Polls a project that shows these raw statuses by id. Without prompts the poll fails. */

@@ -81,14 +81,13 @@ describe('the OpenAPI document', () => {
     const store = {
       ...content.store,
       projects: unreadable,
-      snapshot: unreadable,
       statuses: unreadable,
       transitions: unreadable,
       failures: unreadable,
       causes: unreadable,
     };
-    const api = createApi({ ...content, store });
-    const { url } = await startWeb({ store });
+    const api = createApi({ ...content, store, snapshot: unreadable });
+    const { url } = await startWeb({ store, snapshot: unreadable });
 
     const broken = await api.request(path);
     const posted = await fetch(`${url}/api/v1${path}`, { method: 'POST' });

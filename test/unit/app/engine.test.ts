@@ -1,0 +1,42 @@
+import { expect, it, onTestFinished, vi } from 'vitest';
+import { type EngineOptions, openEngine } from '../../../src/app/engine.ts';
+import type { Config } from '../../../src/config/config.ts';
+import type { Logger } from '../../../src/log/logger.ts';
+import { NEVER_POLLED } from '../../../src/monitor/memory.ts';
+import type { Store } from '../../../src/monitor/ports/store.ts';
+import type { OpenStore } from '../../../src/store/open.ts';
+import { fakeClock } from '../../support/monitor.ts';
+import { LEASE, sharedRows } from '../coordination/world.ts';
+
+it('the health of projects of other workers is that of the last snapshot that had them', async () => {
+  const snapshot = vi.fn<Store['snapshot']>();
+  const store = { snapshot, close: async () => {} } as unknown as Store;
+  const shared = { name: 'w', leaseMs: LEASE, store, coordinator: sharedRows().coordinator };
+  const opened = { store, shared, isInPlace: () => true } as unknown as OpenStore;
+  const engine = await openEngine({
+    config: { service: { baseUrl: 'http://127.0.0.1', maxRequestsPerSecond: 0 } } as Config,
+    logger: {} as Logger,
+    clock: fakeClock(),
+    outside: { openStore: async () => opened, service: {} } as EngineOptions['outside'],
+  } as EngineOptions);
+  onTestFinished(() => engine.close());
+  const read = async (ids: readonly string[], consecutiveFailures: number, project?: string) => {
+    const health = { ...NEVER_POLLED, consecutiveFailures };
+    const projects = ids.map((id) => ({
+      project: id,
+      configuredAt: 0,
+      health,
+      listings: new Map(),
+    }));
+    snapshot.mockResolvedValueOnce({ projects, backlog: { count: 0, oldestAt: undefined } });
+    await engine.snapshot(project);
+    expect(snapshot).toHaveBeenLastCalledWith(project);
+  };
+  const failures = () => ['a', 'b'].map((id) => engine.health(id)?.consecutiveFailures);
+  expect(failures()).toEqual([undefined, undefined]);
+  await read(['a', 'b'], 1);
+  await read(['a'], 2, 'a');
+  expect(failures()).toEqual([2, 1]);
+  await read(['a'], 3);
+  expect(failures()).toEqual([3, undefined]);
+});
