@@ -155,11 +155,11 @@ const BUGS: readonly Bug[] = [
     file: 'store/sqlite/database.ts',
     replace: [
       [
-        'assertOwnSchema(db, migrations, file);',
+        'assertIntact(db, file);\n',
         `const fs = process.getBuiltinModule('node:fs');
          const left = fs.statSync(file + '-wal', { throwIfNoEntry: false })?.size ?? 0;
          if (left > 0 && schemaVersion(db) < migrations.length) assertNotNewer(Infinity, file);
-         assertOwnSchema(db, migrations, file);`,
+         assertIntact(db, file);\n`,
       ],
     ],
     notice: /not upgraded by the next start/,

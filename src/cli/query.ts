@@ -131,11 +131,7 @@ export async function withReader<Result>(
   work: (source: Source) => Promise<Result>,
 ): Promise<Result> {
   const { store, projects } = await locateStore(options, context);
-  const reader = await openStoreReader(store, context.clock, (schemaVersion) =>
-    context.warn(
-      `note: the store has schema version ${schemaVersion}, which is earlier than that of this evalwatch; a copy of it as of now is read`,
-    ),
-  );
+  const reader = await openStoreReader(store, context.clock);
   try {
     const { project } = options;
     if (project !== undefined) assertKnownProject(project, projects, await reader.projects());

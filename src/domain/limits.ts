@@ -60,7 +60,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 /** Upper bounds of two neighbouring buckets differ by this factor. */
 const GROWTH = 1.15;
 /** Number of the last bucket, which also counts every longer duration: about ten days. */
-export const LAST_BUCKET = 98;
+const LAST_BUCKET = 98;
 
 /** Returns the UTC day of a time in epoch ms, as days since 1970-01-01. */
 export function dayOf(at: number): number {

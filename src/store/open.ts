@@ -57,19 +57,14 @@ export async function openStore(options: OpenStoreOptions): Promise<OpenStore> {
 }
 
 /**
- * Opens the store for reading, beside a daemon or without one. A SQLite store of an earlier schema version is read from an
- * upgraded copy as of now; `onEarlierSchema` is called with its version.
- * @throws {StoreError} also if there is no store yet
+ * Opens the store for reading, beside a daemon or without one.
+ * @throws {StoreError} also if there is no store yet, or its schema version is another
  * @throws {ConfigError} when the address of the database cannot be read
  */
-export async function openStoreReader(
-  store: StoreLocation,
-  clock: Clock,
-  onEarlierSchema?: (version: number) => void,
-): Promise<StoreReader> {
+export async function openStoreReader(store: StoreLocation, clock: Clock): Promise<StoreReader> {
   if (isSqlite(store)) {
     const { openReader } = await import('./sqlite/sqlite-reader.ts');
-    return await openReader({ path: store.path, onEarlierSchema });
+    return await openReader({ path: store.path });
   }
   const [{ openPostgresReader }, url] = await Promise.all([
     import('./postgres/postgres-reader.ts'),

@@ -27,7 +27,7 @@ export interface BackupOptions {
 export async function backUp({ path, target, replace }: BackupOptions): Promise<number> {
   await assertNotOwn(path, target);
   await assertNoLog(target);
-  const { db, close } = await openReadable(path);
+  const { db, close } = await openReadable(path, 'earlier too');
   try {
     await withStoreErrors(path, () => assertIntact(db, path));
     await writeWhole(target, replace, async ({ path: copy }) => {

@@ -1,11 +1,9 @@
 import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { Connection } from './connection.ts';
 import { assertIntact, toStoreError, withStoreErrors } from './errors.ts';
-import { StoreError } from '../../monitor/errors.ts';
 import { HEALTH_COLUMNS } from '../rows.ts';
 import { takeLock } from './file/lock.ts';
 import { SPECIAL } from './sql/error-totals.ts';
-import { SCHEMA_VERSION } from './sql/migrate.ts';
 import { findStore, openReadable } from './sqlite-reader.ts';
 
 /** Tables of the store as PostgreSQL has them, in an order in which they can be filled. */
@@ -39,9 +37,8 @@ export async function openContents(path: string): Promise<StoreContents> {
   // Taken before the store is opened: under the lock no other process has it open.
   const release = await withStoreErrors(path, async () => takeLock(await findStore(path)));
   opened.defer(release);
-  const { db, close, version } = await openReadable(path);
+  const { db, close } = await openReadable(path);
   opened.defer(close);
-  assertCurrent(version, path);
   await withStoreErrors(path, () => assertIntact(db, path));
   const number = db
     .prepare<[table: string], number>(
@@ -54,15 +51,6 @@ export async function openContents(path: string): Promise<StoreContents> {
     lastNumber: (table) => number.get(table) ?? 0,
     close: () => held.dispose(),
   };
-}
-
-/** @throws {StoreError} */
-function assertCurrent(version: number, path: string): void {
-  if (version === SCHEMA_VERSION) return;
-  throw new StoreError(
-    'other',
-    `${path} has schema version ${version}, and only version ${SCHEMA_VERSION} can be copied: the first start of this evalwatch (run, or poll) upgrades the store`,
-  );
 }
 
 function* select(db: Connection, table: ContentTable, path: string): Generator<Row> {

@@ -21,7 +21,6 @@ import type { HealthRow, PollPart } from './sql/poll-rows.ts';
 import { createProjects } from './sql/projects.ts';
 import { createPruning } from './sql/pruning.ts';
 import { createRowQueries } from './sql/row-queries.ts';
-import { assertOwnSchema } from './sql/schema.ts';
 import { createSnapshotRows, type SnapshotRows } from './sql/snapshot.ts';
 import { identify, rememberFiles } from './file/same-files.ts';
 import { createPrivately } from './file/store-file.ts';
@@ -126,7 +125,6 @@ export async function openDatabase(
   assertNotNewer(schemaVersion(db), file);
   const log = [`${file}-wal`, `${file}-shm`];
   const assertFirstLog = remember(log.filter((each) => identify(each) !== undefined));
-  assertOwnSchema(db, migrations, file);
   assertIntact(db, file);
   migrate(db, migrations);
   makeDurable(db);

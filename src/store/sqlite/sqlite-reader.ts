@@ -5,7 +5,7 @@ import { StoreError } from '../../monitor/errors.ts';
 import type { StoreReader } from '../../monitor/ports/store.ts';
 import { connect, distrust, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
-import { assertNotNewer, readMigrations, SCHEMA_VERSION, schemaVersion } from './sql/migrate.ts';
+import { assertNotNewer, assertNotOlder, schemaVersion } from './sql/migrate.ts';
 import { createCauseQuery } from './sql/cause-query.ts';
 import { createDurationQuery } from './sql/duration-query.ts';
 import { createEventQuery } from './sql/event-query.ts';
@@ -14,34 +14,22 @@ import { createMoveQuery } from './sql/move-query.ts';
 import { noteOpen } from './file/open-files.ts';
 import { createRowQueries } from './sql/row-queries.ts';
 import { rememberFiles } from './file/same-files.ts';
-import { inCurrentSchema } from './upgraded-copy.ts';
-import { assertOwnSchema } from './sql/schema.ts';
 import { createSnapshotReader } from './sql/snapshot.ts';
 import { fileSize, inspectStoreFile } from './file/store-file.ts';
 
 /** Time for which SQLite waits for another process, ms. Longer than a daemon waits: a closing daemon locks the store. */
 const BUSY_TIMEOUT_MS = 5000;
 
-export interface ReaderOptions {
-  readonly path: string;
-  /** Called with the version of an earlier schema: what the reader returns is as of now, from an upgraded copy. */
-  readonly onEarlierSchema?: ((version: number) => void) | undefined;
-}
-
 /**
  * Opens the store for reading, beside a daemon or without one. Never changes the file.
- * @throws {StoreError} also if there is no store yet, its schema is newer or was changed, or there is no room to copy an older one
+ * @throws {StoreError} also if there is no store yet, or its schema version is another
  */
-export async function openReader({ path, onEarlierSchema }: ReaderOptions): Promise<StoreReader> {
+export async function openReader({ path }: { readonly path: string }): Promise<StoreReader> {
   using opened = new DisposableStack();
-  const { db, assertInPlace, version, close } = await openReadable(path);
+  const { db, assertInPlace, close } = await openReadable(path);
   opened.defer(close);
-  if (version < SCHEMA_VERSION) onEarlierSchema?.(version);
-  const migrations = await readMigrations();
-  const current = await withStoreErrors(path, () => inCurrentSchema(db, migrations));
-  opened.defer(() => current.close());
   // Preparing the statements fails if the store is damaged.
-  const reader = await withStoreErrors(path, () => createReader(current, path, assertInPlace));
+  const reader = await withStoreErrors(path, () => createReader(db, path, assertInPlace));
   const held = opened.move();
   return { ...reader, close: () => withStoreErrors(path, () => held.dispose()) };
 }
@@ -51,26 +39,14 @@ interface Readable {
   readonly db: Connection;
   /** @throws {StoreError} `replaced` if the path now leads to another file, or to none */
   readonly assertInPlace: () => void;
-  /** Version of its schema, at most {@link SCHEMA_VERSION}. */
-  readonly version: number;
   readonly close: () => void;
 }
 
-/** Opens a store with a schema that only evalwatch has made, of this version or an earlier one. @throws {StoreError} */
-export async function openReadable(path: string): Promise<Readable> {
-  const readable = await openUnchecked(path);
-  try {
-    const migrations = await readMigrations();
-    await withStoreErrors(path, () => assertOwnSchema(readable.db, migrations, path));
-    return readable;
-  } catch (error) {
-    readable.close();
-    throw error;
-  }
-}
-
-/** Opens a store without checking for foreign objects in its schema. @throws {StoreError} */
-export async function openUnchecked(path: string): Promise<Readable> {
+/** Opens a store of this schema version, or also of an earlier one. @throws {StoreError} */
+export async function openReadable(
+  path: string,
+  versions: 'current' | 'earlier too' = 'current',
+): Promise<Readable> {
   return await withStoreErrors(path, async () => {
     const file = await findStore(path);
     using opened = new DisposableStack();
@@ -79,8 +55,9 @@ export async function openUnchecked(path: string): Promise<Readable> {
     opened.defer(() => db.close());
     const version = schemaVersion(db);
     assertNotNewer(version, path);
+    if (versions === 'current') assertNotOlder(version, path);
     const held = opened.move();
-    return { db, assertInPlace: rememberFiles([path]), version, close: () => held.dispose() };
+    return { db, assertInPlace: rememberFiles([path]), close: () => held.dispose() };
   });
 }
 

@@ -60,3 +60,12 @@ export function assertNotNewer(version: number, path: string): void {
     `${path} has schema version ${version}, this evalwatch supports ${SCHEMA_VERSION}: run the newer evalwatch that wrote it`,
   );
 }
+
+/** @throws {StoreError} for a store that this version of the program has not upgraded yet */
+export function assertNotOlder(version: number, path: string): void {
+  if (version >= SCHEMA_VERSION) return;
+  throw new StoreError(
+    'other',
+    `${path} has schema version ${version}, this evalwatch reads ${SCHEMA_VERSION}: start its daemon on the store once (of a backup, on a copy)`,
+  );
+}

@@ -4,8 +4,14 @@ import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
 import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
-import { SCHEMA_VERSION } from '../../../../src/store/sqlite/sql/migrate.ts';
+import { connect } from '../../../../src/store/sqlite/connection.ts';
+import {
+  migrate,
+  readMigrations,
+  SCHEMA_VERSION,
+} from '../../../../src/store/sqlite/sql/migrate.ts';
 import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
+import { see } from './history.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
 describe('an SQLite store', () => {
@@ -136,5 +142,33 @@ describe('an SQLite store', () => {
       message: expect.stringContaining(message),
     });
     expect(await readdir(directory.path)).toEqual(before);
+  });
+
+  it('upgrades every schema version so far', async () => {
+    const migrations = await readMigrations();
+    for (const version of migrations.keys()) {
+      const path = at(`version-${version}.db`);
+      const db = new Database(path);
+      migrate(db, migrations.slice(0, version + 1));
+      db.close();
+      const store = await open(path);
+      await store.configureProjects(['p'], 1);
+      await see(store, 'p', { a: 'RUNNING' }, 10);
+      await store.close();
+      const reader = await openReader({ path });
+      expect(await reader.statuses({})).toHaveLength(1);
+      await reader.close();
+    }
+  });
+
+  it('distrusts its schema, checks cell sizes, keeps its log and rejects writes to the schema', async () => {
+    await (await open(at('store.db'))).close();
+    const db = connect(at('store.db'), { readonly: false, busyTimeoutMs: 0 });
+    expect(db.pragma('trusted_schema', { simple: true })).toBe(0);
+    expect(db.pragma('cell_size_check', { simple: true })).toBe(1);
+    expect(db.pragma('journal_mode = OFF', { simple: true })).toBe('wal');
+    db.pragma('writable_schema = ON');
+    expect(() => db.exec('DELETE FROM sqlite_schema')).toThrow('may not be modified');
+    db.close();
   });
 });
