@@ -1,4 +1,5 @@
 import type { FetchedErrorInfo } from '../domain/failure.ts';
+import { cleanUnicode } from '../domain/visible.ts';
 import { ApiError } from '../monitor/errors.ts';
 import { isObject, parseJson } from './json.ts';
 import { cleanText, cutUtf8, type Scrub } from './secrets.ts';
@@ -25,7 +26,7 @@ export function readErrorInfo(body: Buffer, scrub: Scrub): FetchedErrorInfo | un
   // Without a message, the other fields may say what happened.
   const message = textOf(rawMessage) ?? (Object.keys(others).length > 0 ? textOf(info) : null);
   if (id === null && message === null) return undefined;
-  const whole = message && scrub(message).toWellFormed();
+  const whole = message && cleanUnicode(scrub(message));
   const kept = whole && cutUtf8(whole, MAX_ERROR_MSG_BYTES);
   const isAsDocumented =
     isObject(info) && id === (rawId ?? null) && message === (rawMessage ?? null);

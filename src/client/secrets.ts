@@ -1,3 +1,5 @@
+import { cleanUnicode } from '../domain/visible.ts';
+
 /** Returns the text with each API key replaced by `[redacted]`. */
 export type Scrub = (text: string) => string;
 
@@ -52,11 +54,11 @@ export function cutCodePoints(text: string, max: number): string {
 }
 
 /**
- * Returns the first `max` code points of untrusted text, scrubbed of keys and well-formed. Scrubs before it cuts, as
+ * Returns the first `max` code points of untrusted text, scrubbed of keys and clean. Scrubs before it cuts, as
  * half a key is a secret too.
  */
 export function cleanText(text: string, max: number, scrub: Scrub): string {
-  return cutCodePoints(scrub(text).toWellFormed(), max);
+  return cutCodePoints(cleanUnicode(scrub(text)), max);
 }
 
 /** Returns the longest prefix of a well-formed text that fits into `maxBytes` of UTF-8. */

@@ -153,6 +153,7 @@ const project = {
     .refine((id) => id.isWellFormed(), {
       error: 'must be valid Unicode: it has half of a surrogate pair',
     })
+    .refine((id) => !id.includes('\0'), { error: 'must not contain U+0000' })
     .refine((id) => id !== '.' && id !== '..', {
       error: ({ input }) => `must not be "${String(input)}"`,
     })

@@ -6,6 +6,11 @@ const UNSAFE = /[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]--[\u200c\u200d]]/gv;
 /** The unsafe characters that JSON does not escape. */
 const UNSAFE_IN_JSON = /[[\p{Cf}\p{Zl}\p{Zp}\u007f-\u009f]--[\u200c\u200d]]/gv;
 
+/** Replaces what not every store can hold by U+FFFD: U+0000 and lone surrogates. */
+export function cleanUnicode(text: string): string {
+  return text.toWellFormed().replaceAll('\0', '\uFFFD');
+}
+
 /** Returns untrusted text on one line, with unsafe characters escaped, such as `\u001b`. */
 export function visible(text: string): string {
   return text.replace(UNSAFE, escape);

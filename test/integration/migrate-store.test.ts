@@ -29,7 +29,7 @@ import { temporaryDirectory, writeConfiguration } from '../unit/cli/configuratio
 import { see } from '../unit/store/sqlite/history.ts';
 import { withCause } from '../support/failures.ts';
 
-const REMOVED = 'a\u0000removed \u0001"project"';
+const REMOVED = 'a removed \u0001"project"';
 const PROJECTS = ['p', 'q', 'never polled'];
 const TABLES = ['project', 'record', 'transition', 'failure', 'settlement'];
 
@@ -58,7 +58,7 @@ async function writeStore(path: string): Promise<void> {
   await see(store, 'q', { a: 'FAILED', b: 'RUNNING' }, 90);
   const pending = await store.pendingFailures({ limitPerProject: 100 });
   const newest = pending.find(({ project }) => project === 'q');
-  const errorInfo = { error_id: 'E\u00001', error_msg: 'broken \u0001' };
+  const errorInfo = { error_id: 'E1', error_msg: 'broken \u0001' };
   if (newest === undefined) throw new Error('q has no failure');
   await store.settleFailure(newest, withCause({ errorInfo, errorMsgTruncated: false }), 95);
   await store.close();
@@ -69,7 +69,7 @@ async function settleSome(store: Store): Promise<void> {
   const pruned = rest.find(({ project }) => project === 'pruned');
   if (!one || !other || !tried) throw new Error('too few failures');
   const none = { reason: 'not_found' } as const;
-  const errorInfo = { error_id: 'E\u00001', error_msg: `broken \u0001 ${'x'.repeat(9000)}` };
+  const errorInfo = { error_id: 'E1', error_msg: `broken \u0001 ${'x'.repeat(9000)}` };
   await store.settleFailure(other, withCause({ errorInfo, errorMsgTruncated: true }), 71);
   await store.settleFailure(one, withCause(none), 72);
   if (pruned !== undefined) await store.settleFailure(pruned, withCause(none), 73);
@@ -182,6 +182,21 @@ describe.runIf(postgresPrograms() !== undefined || IN_CI)('migrate-store', () =>
       stderr:
         'error: the database of store.postgres_url_file or _env is not empty: name another one, or drop its schema evalwatch\n',
     });
+  });
+
+  it('replaces U+0000, which earlier versions stored, by U+FFFD', async () => {
+    const store = await openStore({ path: file, clock: systemClock, emit: () => {} });
+    await see(store, 'never polled', { 'a\0b': 'RUNNING' }, 200);
+    await store.close();
+
+    expect(await move()).toMatchObject({ code: 0, stderr: '' });
+
+    const reader = await openPostgresReader({ clock: systemClock, url: database.url });
+    expect(await reader.statuses({ project: 'never polled' })).toMatchObject([
+      { promptId: 'a\uFFFDb', status: 'RUNNING' },
+    ]);
+    await reader.close();
+    expect(await move()).toMatchObject({ code: 0, stderr: expect.stringContaining('already') });
   });
 
   it('lets workers continue where the daemon stopped', async () => {

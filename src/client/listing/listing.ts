@@ -7,6 +7,7 @@ import {
   type ObservedRecord,
 } from '../../domain/record.ts';
 import { statusOf, type Kind } from '../../domain/status.ts';
+import { cleanUnicode } from '../../domain/visible.ts';
 import { ApiError } from '../../monitor/errors.ts';
 import type { ListingAnswer, ListingTable } from '../../monitor/ports/service.ts';
 import { decodeItems, isObject, notJson, parseItems } from '../json.ts';
@@ -267,7 +268,7 @@ function usableId(id: unknown, scrub: Scrub): string | undefined {
   return typeof id === 'string' &&
     id !== '' &&
     cutCodePoints(id, MAX_ID_LENGTH) === id &&
-    id.isWellFormed() &&
+    cleanUnicode(id) === id &&
     scrub(id) === id
     ? id
     : undefined;

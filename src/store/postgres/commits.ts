@@ -16,7 +16,6 @@ import {
   withIds,
 } from './sql/poll-commit.ts';
 import type { ListingAfter, Summaries } from './sql/summaries.ts';
-import { toStored } from './sql/text.ts';
 
 const RESOLVE_AGAIN_MS = 500;
 
@@ -105,7 +104,7 @@ export function createCommits(options: CommitsOptions): Commits {
     { project, version, at }: PollCommit,
     epoch: number,
   ): Promise<ResolvedRow> {
-    const parameters = [toStored(project), epoch, version, worker, at];
+    const parameters = [project, epoch, version, worker, at];
     for (;;) {
       const { rows, error } = await database.attempt<ResolvedRow>(RESOLVE, parameters);
       if (error === undefined) {
@@ -122,7 +121,7 @@ export function createCommits(options: CommitsOptions): Commits {
 
   async function refuse(project: string, epoch: number | undefined): Promise<undefined> {
     const { rows, error } = await database.attempt<{ readonly is_owned: boolean | null }>(REFUSAL, [
-      toStored(project),
+      project,
       epoch ?? null,
       worker,
     ]);

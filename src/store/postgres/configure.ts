@@ -4,7 +4,6 @@ import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { Attempt, Database } from './database.ts';
 import { CONFIGURE, CONFIRM, NEXT_EPOCH } from './sql/projects.ts';
-import { toStored } from './sql/text.ts';
 
 /** Maximum number of rounds: a concurrent prune or another change can disturb one. */
 const MAX_ROUNDS = 5;
@@ -56,7 +55,6 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
    * @throws {StoreError} `busy` if others come first in every round
    */
   async function change({ ids, at, expected, isPersistent }: Change): Promise<boolean> {
-    const stored = ids.map((id) => toStored(id));
     const digest = projectsDigestOf(ids);
     /** Number of the change that was made in the round before, or the expected one. */
     let newest = expected;
@@ -78,7 +76,7 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
     /** Makes one attempt under a new number: the last one may have been made, and only its answer lost. */
     async function attemptChange(): Promise<Attempt<Numbered>> {
       const [drawn] = await run(() => database.attempt<Numbered>(NEXT_EPOCH, []));
-      const values = [stored, at, drawn?.epoch, newest];
+      const values = [ids, at, drawn?.epoch, newest];
       const attempt = await database.attempt<Numbered>(CONFIGURE, values);
       mayBeMade ||= attempt.unknown === true || numberOf(attempt.rows) !== null;
       return attempt;
@@ -97,7 +95,7 @@ export function createProjectChanges(options: ProjectChangesOptions): ProjectCha
       }
       newest = epoch;
       emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
-      const confirmation = [stored, digest, epoch];
+      const confirmation = [ids, digest, epoch];
       const [found] = await run(() =>
         database.attempt<{ readonly differs: boolean }>(CONFIRM, confirmation),
       );

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
+import { cleanUnicode } from '../../domain/visible.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import { openDatabase, type RunInTransaction } from './database.ts';
 import { migrate } from './sql/migrate.ts';
-import { toStored } from './sql/text.ts';
 import { readUrl } from './url.ts';
 
 /** The tables in the order in which they are filled, with the types of the columns that are filled. */
@@ -160,7 +160,7 @@ const NO_COMMIT = { epoch: 0, version: 0 };
 function toJson(table: Table, rows: readonly Row[]): string {
   const all = table === 'transition' ? rows.map((row) => ({ ...row, ...NO_COMMIT })) : rows;
   return JSON.stringify(all, (_, value: unknown) =>
-    typeof value === 'string' ? toStored(value) : value,
+    typeof value === 'string' ? cleanUnicode(value) : value,
   );
 }
 

@@ -32,7 +32,6 @@ import { HEALTH } from './sql/projects.ts';
 import { PRUNING } from './sql/pruning.ts';
 import { createReads } from './reads.ts';
 import { SIZE, type SizeRow } from './sql/size.ts';
-import { toStored } from './sql/text.ts';
 import { readUrl } from './url.ts';
 
 export interface PostgresOptions {
@@ -194,7 +193,7 @@ function createStore(
     }),
     loadHealth: guarded(async (project) => {
       await ownedProjects.flush();
-      const [row] = await read<HealthColumns>(HEALTH, [toStored(project)]);
+      const [row] = await read<HealthColumns>(HEALTH, [project]);
       if (row === undefined) throw unknownProject(project);
       return toHealth(row);
     }),

@@ -8,7 +8,6 @@ import { createFailureCounts } from './sql/failure-counts.ts';
 import { createMoveQuery } from './sql/move-query.ts';
 import { createRowQueries } from './sql/row-queries.ts';
 import { PROJECT_SNAPSHOT, SNAPSHOT, type SnapshotRow, toSnapshot } from './sql/snapshot.ts';
-import { toStored } from './sql/text.ts';
 
 /** Creates the methods of `StoreReader`, which need no ownership. */
 export function createReads(
@@ -21,7 +20,7 @@ export function createReads(
       const [row] =
         project === undefined
           ? await database.query<SnapshotRow>(SNAPSHOT)
-          : await database.query<SnapshotRow>(PROJECT_SNAPSHOT, [toStored(project)]);
+          : await database.query<SnapshotRow>(PROJECT_SNAPSHOT, [project]);
       return toSnapshot(row ?? { projects: null, count: 0, oldest_at: null });
     },
     events: createEventQuery(database, clock),

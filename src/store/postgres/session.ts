@@ -1,7 +1,6 @@
 import type { Socket } from 'node:net';
 import { type ClientBase, type ClientConfig, types } from 'pg';
 import { StoreError } from '../../monitor/errors.ts';
-import { fromStored, parseStored } from './sql/text.ts';
 import type { ConnectionSettings, Server } from './url.ts';
 
 /** Oldest major version that is tested (docs/scaling.md#run-it). */
@@ -12,14 +11,6 @@ const STATEMENT_MS = 60_000;
 const IDLE_IN_TRANSACTION_MS = 10_000;
 /** Delay of TCP keepalives. Firewalls drop a silent connection only after a longer time. */
 const KEEP_ALIVE_MS = 10_000;
-
-/** Parsers of values by type; others are pg's. */
-const PARSERS = new Map<number, (text: string) => unknown>([
-  // Counts, keys and times, which a number holds.
-  [types.builtins.INT8, Number],
-  [types.builtins.TEXT, fromStored],
-  [types.builtins.JSON, parseStored],
-]);
 
 /** Returns how to connect to this server. */
 export function sessionConfig(
@@ -42,7 +33,9 @@ export function sessionConfig(
     keepAlive: true,
     keepAliveInitialDelayMillis: KEEP_ALIVE_MS,
     types: {
-      getTypeParser: (oid, format) => PARSERS.get(oid) ?? types.getTypeParser(oid, format),
+      // Counts, keys and times, which a number holds.
+      getTypeParser: (oid, format) =>
+        oid === types.builtins.INT8 ? Number : types.getTypeParser(oid, format),
     },
   };
 }

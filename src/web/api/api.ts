@@ -6,7 +6,7 @@ import { stream } from 'hono/streaming';
 import { z } from 'zod';
 import { ownTurn } from '../../domain/turns.ts';
 import { parseDuration } from '../../domain/options.ts';
-import { visibleJson } from '../../domain/visible.ts';
+import { cleanUnicode, visibleJson } from '../../domain/visible.ts';
 import type { RowQuery, StatusRow, TransitionRow } from '../../monitor/ports/store.ts';
 import { failureFields, projectFields, promptFields, transitionFields } from '../../rows/fields.ts';
 import type { WebContent } from '../content.ts';
@@ -23,8 +23,9 @@ const STREAM_HEADERS = {
   // nginx would keep events back until they fill a buffer.
   'x-accel-buffering': 'no',
 };
+const CLEAN_TEXT = z.string().refine((text) => cleanUnicode(text) === text);
 const PROMPT_POSITION = z
-  .tuple([z.int(), z.string(), z.string()])
+  .tuple([z.int(), CLEAN_TEXT, CLEAN_TEXT])
   .transform(([since, project, promptId]) => ({ since, project, promptId }));
 /** Maximum number of failures in one read: a row with an `error_info` has up to 10 kB. */
 const MAX_FAILURES_PER_READ = 100;

@@ -66,7 +66,7 @@ export function describeCauses(h: Harness): void {
 
     it('escape control characters in error_id labels and cut them to 128 characters', async () => {
       const ids = [
-        '\u0000\u0001\u202E"},{a="b\\',
+        '\u0001\u202E"},{a="b\\',
         '{error_id="x"} 1\n# HELP x',
         '\uD800',
         'é'.repeat(1024),
@@ -76,7 +76,7 @@ export function describeCauses(h: Harness): void {
         ids.map((error_id) => ({ error_id, error_msg: 'x' })),
       );
       expect((await errorsOf('p')).toSorted()).toEqual([
-        '\\u0000\\u0001\\u202e"},{a="b\\: 1 since 1005',
+        '\\u0001\\u202e"},{a="b\\: 1 since 1005',
         '\\ud800: 1 since 1005',
         '{error_id="x"} 1\\n# HELP x: 1 since 1005',
         `${'é'.repeat(128)}: 1 since 1005`,

@@ -81,7 +81,7 @@ export function describeFailures(h: Harness): void {
     });
 
     it.each([
-      [{ errorInfo: { error_id: 'E1', error_msg: 'm\u0000\u{1F600}' }, errorMsgTruncated: true }],
+      [{ errorInfo: { error_id: 'E1', error_msg: 'm\u0001\u{1F600}' }, errorMsgTruncated: true }],
       [{ errorInfo: { error_id: null, error_msg: '' }, errorMsgTruncated: false }],
       [{ errorInfo: { error_id: null, error_msg: null }, errorMsgTruncated: false }],
       [{ reason: 'project_removed' as const }],

@@ -44,8 +44,6 @@ export const HARD_TEXTS = [
   'constructor',
   "'; DROP TABLE project; --",
   '%_*?[]',
-  'a\u0000b',
-  '\u0000',
   '\u0001',
   '\u0001\u0001',
   'a\u0001\u0002',

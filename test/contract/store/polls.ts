@@ -33,7 +33,7 @@ export function describePolls(h: Harness): void {
       const records: KnownRecord[] = [
         recordOf('plain', 'RUNNING'),
         recordOf('bare', 'PENDING', { name: undefined, timestamp: undefined }),
-        recordOf('raw', 'UNKNOWN', { statusRaw: 'CANCELLED\u0000' }),
+        recordOf('raw', 'UNKNOWN', { statusRaw: 'CANCELLED\u0001' }),
         recordOf('missing', 'FAILED', { missing: 2 }),
         recordOf('gone', 'COMPLETED', { missing: 3, gone: true }),
         recordOf('empty', 'RUNNING', { name: '', timestamp: '' }),

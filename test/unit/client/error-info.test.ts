@@ -95,7 +95,7 @@ describe('an error_msg', () => {
     });
   });
 
-  it('has lone surrogates replaced by U+FFFD', () => {
-    expect(message('a\ud800').text).toBe('a\ufffd');
+  it('has lone surrogates and U+0000 replaced by U+FFFD', () => {
+    expect(message('a\ud800\0').text).toBe('a\ufffd\ufffd');
   });
 });

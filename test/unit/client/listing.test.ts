@@ -65,6 +65,7 @@ describe('an item', () => {
     ['with an empty id', { id: '', status: 'RUNNING' }],
     ['with an id of 513 code points', { id: '😀'.repeat(513), status: 'RUNNING' }],
     ['with half a character in its id', { id: 'a\ud800', status: 'RUNNING' }],
+    ['with U+0000 in its id', { id: 'a\u0000', status: 'RUNNING' }],
     ['with a key in its id', { id: `x-${KEY}`, status: 'RUNNING' }],
     ['with an encoded key in its id', { id: 'x-the%2Dsecret%2dkey', status: 'RUNNING' }],
   ])('that is %s is invalid and makes the listing incomplete', async (_, item) => {
@@ -185,9 +186,9 @@ describe('the texts of an item', () => {
     });
   });
 
-  it('have lone surrogates replaced by U+FFFD', async () => {
-    const listing = await read([{ id: 'p1', status: 'PENDING', name: 'a\ud800b' }]);
-    expect(listing.records.get('p1')?.name).toBe('a\ufffdb');
+  it('have lone surrogates and U+0000 replaced by U+FFFD', async () => {
+    const listing = await read([{ id: 'p1', status: 'PENDING', name: 'a\ud800b\0' }]);
+    expect(listing.records.get('p1')?.name).toBe('a\ufffdb\ufffd');
   });
 });
 

@@ -1,5 +1,5 @@
 -- Integer times are epoch milliseconds of a worker's clock; timestamptz values are times of the database.
--- Ids are compared byte by byte, as SQLite does. U+0000, which no text can hold here, is escaped (text.ts).
+-- Ids are compared byte by byte, as SQLite does.
 
 CREATE SCHEMA evalwatch;
 

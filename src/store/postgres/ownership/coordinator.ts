@@ -10,7 +10,6 @@ import type { Database, Statement } from '../database.ts';
 import type { Epochs } from './epochs.ts';
 import { LEASE_HOLDS } from './lease.ts';
 import { type LeaseRow, watchLeases } from './lease-watch.ts';
-import { toStored } from '../sql/text.ts';
 
 /**
  * The statements below run too seldom to be worth a kept plan. `now()` is the time at which the database began the statement:
@@ -217,7 +216,7 @@ export function createCoordinator(options: CoordinatorOptions): Coordinator {
     claim: async (worker, projects, max) => {
       const rows = await database.query<ClaimedRow>(CLAIM, [
         worker,
-        projects.map((id) => toStored(id)),
+        projects,
         max,
         epochs.newest(),
       ]);
@@ -225,7 +224,7 @@ export function createCoordinator(options: CoordinatorOptions): Coordinator {
       return rows.map(toOwnedProject);
     },
     release: async (worker, projects) => {
-      await database.query(RELEASE, [worker, projects.map((id) => toStored(id))]);
+      await database.query(RELEASE, [worker, projects]);
     },
     grant: async (wanted, perSecond, withinMs) => {
       const [row] = await database.query<{ count: number; wait_ms: number }>(GRANT, [
@@ -237,7 +236,7 @@ export function createCoordinator(options: CoordinatorOptions): Coordinator {
     },
     owner: async (project) => {
       const [row] = await database.query<{ worker: string; remaining_ms: number }>(OWNER, [
-        toStored(project),
+        project,
       ]);
       return row && { worker: row.worker, remainingMs: row.remaining_ms };
     },

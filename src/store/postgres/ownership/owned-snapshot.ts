@@ -11,7 +11,6 @@ import {
   type StampRow,
 } from '../sql/owned-snapshot.ts';
 import { toBacklog, toProjectSnapshot } from '../sql/snapshot.ts';
-import { toStored } from '../sql/text.ts';
 
 /** As many as connections: one by one, each would wait for the commits of many polls, and all at once delay them. */
 const READS_AT_ONCE = 4;
@@ -54,7 +53,7 @@ export function createOwnedSnapshot(
     for (const { projects } of parts) {
       for (const row of projects ?? []) {
         const project = refreshed(row);
-        if (project === undefined) changed.push(toStored(row[0]));
+        if (project === undefined) changed.push(row[0]);
         else read.set(row[0], project);
       }
       await setImmediate();

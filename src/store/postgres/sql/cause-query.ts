@@ -5,7 +5,6 @@ import {
 } from '../../../monitor/ports/store.ts';
 import { type CauseColumns, toCauseList } from '../../rows.ts';
 import type { Database } from '../database.ts';
-import { toStored } from './text.ts';
 
 /** Messages are read only of one failure of each cause in the answer. Failures that an older worker settled have no cause. */
 const SELECT = {
@@ -50,7 +49,7 @@ export function createCauseQuery(
   database: Pick<Database, 'query'>,
 ): (query: CauseQuery) => Promise<CauseList> {
   return async ({ project, since, limit, maxFailures = MAX_GROUPED_FAILURES }) => {
-    const parameters = [toStored(project), since, limit, maxFailures];
+    const parameters = [project, since, limit, maxFailures];
     return toCauseList(await database.query<CauseColumns>(SELECT, parameters));
   };
 }

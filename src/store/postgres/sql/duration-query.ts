@@ -1,7 +1,6 @@
 import type { DurationCount } from '../../../domain/limits.ts';
 import type { StoreReader } from '../../../monitor/ports/store.ts';
 import type { Database } from '../database.ts';
-import { toStored } from './text.ts';
 
 const SELECT = {
   name: 'durations',
@@ -21,7 +20,7 @@ interface DurationRow extends DurationCount {
 export function createDurationQuery(database: Pick<Database, 'query'>): StoreReader['durations'] {
   return async (states, firstDay) => {
     const asked = states.map(({ project, status }, position) => {
-      return { position, project: toStored(project), status };
+      return { position, project, status };
     });
     const rows = await database.query<DurationRow>(SELECT, [JSON.stringify(asked), firstDay]);
     const counts = Map.groupBy(rows, ({ position }) => position);

@@ -1,6 +1,5 @@
 import type { FailureCount, FailureCountQuery } from '../../../monitor/ports/store.ts';
 import type { Database, Statement } from '../database.ts';
-import { toStored } from './text.ts';
 
 const COUNT: Statement = {
   name: 'failure_counts',
@@ -22,6 +21,6 @@ export function createFailureCounts(
   database: Pick<Database, 'query'>,
 ): (query: FailureCountQuery) => Promise<readonly FailureCount[]> {
   return async ({ project, since, limitPerProject }) => {
-    return await database.query<FailureCount>(COUNT, [toStored(project), since, limitPerProject]);
+    return await database.query<FailureCount>(COUNT, [project, since, limitPerProject]);
   };
 }

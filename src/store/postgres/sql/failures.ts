@@ -3,7 +3,6 @@ import type { FailureKey, PendingFailureQuery } from '../../../monitor/ports/sto
 import type { Statement } from '../database.ts';
 import { LEASE_HOLDS } from '../ownership/lease.ts';
 import { countError } from './error-totals.ts';
-import { toStored } from './text.ts';
 
 /** Selects projects with pending failures, by the index, as {@link CLAIM_PENDING} does. */
 export const FAILING: Statement = {
@@ -64,7 +63,7 @@ export function claimParameters(
   { dueAt, projects, limitPerProject }: PendingFailureQuery,
   worker: string,
 ): readonly unknown[] {
-  return [dueAt ?? null, projects?.map((id) => toStored(id)) ?? null, limitPerProject, worker];
+  return [dueAt ?? null, projects ?? null, limitPerProject, worker];
 }
 
 /**
@@ -97,14 +96,14 @@ export function settleParameters(
   return [
     transitionId,
     at,
-    toStored(errorInfo?.error_id ?? undefined),
-    toStored(errorInfo?.error_msg ?? undefined),
+    errorInfo?.error_id,
+    errorInfo?.error_msg,
     errorInfo !== undefined && settled.errorMsgTruncated,
     reason ?? null,
     settled.cause,
-    toStored(errorLabel(errorInfo)),
+    errorLabel(errorInfo),
     foundAt,
-    toStored(promptId),
+    promptId,
   ];
 }
 
@@ -129,5 +128,5 @@ export function postponeParameters(
   worker: string,
 ): readonly unknown[] {
   const tries = [count, useless, firstAt ?? null, lastAt ?? null, nextAt];
-  return [transitionId, ...tries, worker, foundAt, toStored(promptId)];
+  return [transitionId, ...tries, worker, foundAt, promptId];
 }

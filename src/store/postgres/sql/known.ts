@@ -4,7 +4,6 @@ import { type RecordColumns, toKnownRecord } from '../../rows.ts';
 import type { Statement } from '../database.ts';
 import { builtStatement } from './built-statement.ts';
 import type { Summary } from './summary.ts';
-import { toStored } from './text.ts';
 
 /** Restricts a kind to these record ids; kinds without an entry are loaded whole. */
 export type OnlyThese = ReadonlyMap<Kind, readonly string[]>;
@@ -21,10 +20,10 @@ export function knownQuery(
   kinds: readonly Kind[],
   only: OnlyThese,
 ): { readonly statement: Statement; readonly values: readonly unknown[] } {
-  const values: unknown[] = [toStored(project)];
+  const values: unknown[] = [project];
   for (const kind of kinds) {
     const ids = only.get(kind);
-    if (ids !== undefined) values.push(JSON.stringify(ids.map((id) => toStored(id))));
+    if (ids !== undefined) values.push(JSON.stringify(ids));
   }
   const names = kinds.map((kind) => (only.has(kind) ? `some_${kind}` : kind));
   const statement = builtStatement(`known_${names.join('_')}`, () => textOf(kinds, only));

@@ -1,6 +1,5 @@
 import type { MoveCount, MoveHistory, MoveQuery } from '../../../monitor/ports/store.ts';
 import type { Database } from '../database.ts';
-import { toStored } from './text.ts';
 
 const JOINED = `FROM evalwatch.transition t
   JOIN evalwatch.project p ON p.project_key = t.project_key
@@ -26,14 +25,13 @@ export function createMoveQuery(
   database: Pick<Database, 'query'>,
 ): (query: MoveQuery) => Promise<MoveHistory> {
   return async ({ project, since, spanMs, limit }) => {
-    const of = toStored(project);
     const [leftOut] = await database.query<{ readonly at: number }>(FIRST_LEFT_OUT, [
-      of,
+      project,
       since,
       limit,
     ]);
     const after = leftOut?.at ?? since - 1;
-    const moves = await database.query<MoveCount>(COUNT, [of, since, spanMs, after]);
+    const moves = await database.query<MoveCount>(COUNT, [project, since, spanMs, after]);
     return { since: leftOut?.at ?? since, moves };
   };
 }

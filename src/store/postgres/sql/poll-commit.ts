@@ -4,7 +4,6 @@ import { toHealthColumns } from '../../rows.ts';
 import type { Statement } from '../database.ts';
 import { builtStatement } from './built-statement.ts';
 import type { ListingAfter } from './summaries.ts';
-import { toStored } from './text.ts';
 
 /** The ownership under which polls of a project are committed. Another ownership is another object. */
 export interface CommitContext {
@@ -128,15 +127,15 @@ export function commitOf(
     for (const record of changes.records) {
       records.push({
         kind,
-        id: toStored(record.id),
+        id: record.id,
         is_new: after.get(kind)?.before.has(record.id) !== true,
         since: record.since,
         missing: record.missing,
         gone: record.gone,
         status: record.status,
-        status_raw: toStored(record.statusRaw),
-        name: toStored(record.name),
-        timestamp: toStored(record.timestamp),
+        status_raw: record.statusRaw,
+        name: record.name,
+        timestamp: record.timestamp,
       });
     }
     for (const { id, name, from, to } of changes.transitions) {
@@ -144,13 +143,13 @@ export function commitOf(
         kind,
         from_status: from,
         to_status: to,
-        id: toStored(id),
-        name: toStored(name),
+        id,
+        name,
       });
     }
   }
   const values = [
-    toStored(project),
+    project,
     epoch,
     version,
     toJson(after.get('prompt')),

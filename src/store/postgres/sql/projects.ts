@@ -1,7 +1,6 @@
 import type { PollHealth } from '../../../monitor/ports/store.ts';
 import { HEALTH_COLUMNS, toHealthColumns } from '../../rows.ts';
 import type { Statement } from '../database.ts';
-import { toStored } from './text.ts';
 
 /** Health after a poll that changed nothing else. */
 export interface WaitingHealth {
@@ -101,7 +100,7 @@ export const OUTDATED: Statement = {
 
 export function flushInput(waiting: ReadonlyMap<string, WaitingHealth>): string {
   const rows = Array.from(waiting, ([project, { epoch, version, health, nextTickAt }]) => ({
-    id: toStored(project),
+    id: project,
     epoch,
     version,
     ...toHealthColumns(health),

@@ -13,7 +13,6 @@ import {
   type TransitionColumns,
 } from '../../rows.ts';
 import type { Database } from '../database.ts';
-import { toStored } from './text.ts';
 
 /** Queries of the commands and the API (docs/specification.md#rows): the `StoreReader` methods of these names. */
 export interface RowQueries {
@@ -75,14 +74,14 @@ function statusesSql({ project, status, since, afterPrompt, order, limit }: RowQ
      FROM evalwatch.project p
      JOIN evalwatch.record r ON r.project_key = p.project_key AND r.kind = 'prompt' AND NOT r.gone`,
     [
-      project === undefined ? ['p.removed_at IS NULL'] : ['p.id = ?', toStored(project)],
+      project === undefined ? ['p.removed_at IS NULL'] : ['p.id = ?', project],
       ['r.status = ?', status],
       ['r.since >= ?', since],
       [
         '(-r.since, p.id, r.id) > (?, ?, ?)',
         afterPrompt && -afterPrompt.since,
-        afterPrompt && toStored(afterPrompt.project),
-        afterPrompt && toStored(afterPrompt.promptId),
+        afterPrompt?.project,
+        afterPrompt?.promptId,
       ],
     ],
     `ORDER BY r.since ${order === 'oldest' ? 'ASC' : 'DESC'}, p.id, r.id`,
@@ -99,7 +98,7 @@ function transitionsSql({ project, since, afterTransition, order, limit }: RowQu
     `SELECT ${TRANSITION_COLUMNS}
      FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key`,
     [
-      ['p.id = ?', project && toStored(project)],
+      ['p.id = ?', project],
       ['t.at >= ?', since],
       [`t.transition_id ${after} ?`, afterTransition],
     ],
@@ -118,13 +117,9 @@ function failuresSql({ project, since, cause, afterTransition, limit }: RowQuery
      JOIN evalwatch.transition t ON t.transition_id = f.transition_id
      JOIN evalwatch.project p ON p.project_key = t.project_key`,
     [
-      ['p.id = ?', project && toStored(project)],
+      ['p.id = ?', project],
       ['t.at >= ?', since],
-      [
-        '(f.cause_id = ? OR f.cause = ?) AND f.settled_at IS NOT NULL',
-        cause && toStored(cause),
-        cause && toStored(cause),
-      ],
+      ['(f.cause_id = ? OR f.cause = ?) AND f.settled_at IS NOT NULL', cause, cause],
       ['f.transition_id < ?', afterTransition],
     ],
     'ORDER BY f.transition_id DESC',

@@ -6,7 +6,6 @@ import { unknownProject } from '../../rows.ts';
 import type { Statement } from '../database.ts';
 import { knownQuery, type KnownRow, OLDEST_OTHERS, type OnlyThese, toListings } from './known.ts';
 import { lostOldest, nextSummary, oldestOf, type Summary } from './summary.ts';
-import { toStored } from './text.ts';
 
 export interface Summaries {
   /** `Store.loadKnown`. */
@@ -76,7 +75,7 @@ export function createSummaries(read: Read): Summaries {
     }
     const rows = await read<{ readonly status: UnfinishedStatus; readonly since: number }>(
       OLDEST_OTHERS,
-      [toStored(project), kind, statuses, Array.from(changed, (id) => toStored(id))],
+      [project, kind, statuses, [...changed]],
     );
     const found = new Map(rows.map(({ status, since }) => [status, since]));
     return new Map(statuses.map((status) => [status, found.get(status)]));

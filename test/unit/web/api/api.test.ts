@@ -458,6 +458,7 @@ describe('a bad request', () => {
     ['/transitions?cursor=!', 'cursor must be the next_cursor'],
     ['/transitions?cursor=', 'cursor must not be empty'],
     ['/prompts?cursor=MQ', 'cursor must be the next_cursor'],
+    ['/prompts?cursor=WzEsInAiLCJhXHUwMDAwIl0', 'cursor must be the next_cursor'],
     ['/failures?project=', 'project must not be empty'],
     ['/failures?project', 'project must not be empty'],
     ['/failures?cause=', 'cause must be 16 hexadecimal digits'],
