@@ -18,7 +18,7 @@ import { createReload, warnIfMounted } from './reload.ts';
 import { createScheduling, type Scheduling } from './scheduling.ts';
 import { version } from './version.ts';
 import { startWeb } from './web.ts';
-import { openWebProtection } from './web-protection.ts';
+import { WebProtection } from './web-protection.ts';
 
 /** Time that requests in flight have when the daemon stops; Docker kills after 10 s (docs/specification.md#stopping). */
 const GRACE_MS = 8000;
@@ -63,7 +63,7 @@ export interface DaemonOptions {
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { config, loadConfig, logger, clock, revision, signal, observers = [] } = options;
   const { configFile: file } = config.web;
-  const protection = file ? await openWebProtection(file, clock, logger) : undefined;
+  const protection = file ? await WebProtection.open(file, logger) : undefined;
   // A daemon that cannot listen leaves no new store behind.
   await assertCanListen(config.web);
   await using opened = new AsyncDisposableStack();

@@ -11,11 +11,8 @@ import { PATHS } from './paths.ts';
 
 /** A protection that changes at run time. */
 export interface ChangingProtection {
-  /**
-   * Returns the protection in force: the same object until it changes. Undefined after its files have been bad for too long;
-   * then no request is admitted.
-   */
-  current(): Protection | undefined;
+  /** Returns the protection in force: the same object until it changes. */
+  current(): Protection;
   /** Calls the listener after each change of `current`. */
   onChange(listener: () => void): void;
 }
@@ -42,17 +39,13 @@ export function guard(
 ): void {
   if (protection !== undefined) {
     app.use(async ({ env }, next) => {
-      const now = protection.current();
-      if (now === undefined) {
-        throw new HTTPException(500, { message: 'the web configuration is invalid: see the log' });
-      }
-      if (!hasCertificate(env.incoming.socket, now)) {
+      if (!hasCertificate(env.incoming.socket, protection.current())) {
         const message = 'a client certificate that this server trusts is required';
         throw new HTTPException(403, { message });
       }
       await next();
     });
-    const users = () => protection.current()?.users ?? new Map<string, string>();
+    const users = () => protection.current().users;
     const login = basicAuth({
       realm: 'evalwatch',
       verifyUser: createLogins(users),

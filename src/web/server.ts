@@ -87,7 +87,7 @@ export async function startWebServer(
   const connections = limitConnections(server, MAX_CONNECTIONS);
   protection?.onChange(() => {
     const now = protection.current();
-    const context = now?.tls?.context;
+    const context = now.tls?.context;
     if (
       'setSecureContext' in server &&
       context &&
