@@ -70,7 +70,7 @@ async function poll(
 ): Promise<void> {
   const at = round * MINUTE;
   const committed = await persistently(async () => {
-    const { version, listings } = await store.loadKnown(project, ['prompt']);
+    const { token, listings } = await store.loadKnown(project, ['prompt']);
     const known = listings.get('prompt');
     if (known === undefined) throw new Error('not loaded');
     const listing = listingOf(Object.fromEntries(statuses));
@@ -79,7 +79,7 @@ async function poll(
       project,
       at,
       health: await store.loadHealth(project),
-      version,
+      token,
       listings: new Map([['prompt', changes]]),
       // Without the stays that began at the first poll: a migration that counts stored transitions cannot know these.
       durations: countDurations(changes.transitions, at, 1),

@@ -13,7 +13,7 @@ export function memoryStore({ StoreError }: typeof ErrorsRoom) {
 
   const store: Pick<Store, 'loadKnown' | 'commitPoll'> = {
     loadKnown: async (_project, kinds, only) => ({
-      version,
+      token: String(version),
       listings: new Map(
         kinds.map((kind) => {
           const { baselined, records } = listings.get(kind) ?? {

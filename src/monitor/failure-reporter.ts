@@ -229,8 +229,8 @@ export class FailureReporter {
   }
 }
 
-function keyOf({ transitionId, foundAt, promptId }: FailureKey): string {
-  return `${transitionId} ${foundAt} ${promptId}`;
+function keyOf({ transitionId, token = '' }: FailureKey): string {
+  return `${transitionId} ${token}`;
 }
 
 /** Distinguishes useless answers from failures that may pass (docs/specification.md#settling). */

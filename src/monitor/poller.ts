@@ -65,9 +65,9 @@ interface Findings {
 
 /** Result of comparing the listings of a poll with the known records. */
 interface Comparison {
-  /** Version and token of the known records, which the commit checks. */
-  readonly version: number;
-  readonly token: KnownProject['token'];
+  /** Token of the known records, which the commit checks. */
+  readonly token: string;
+  readonly known: KnownProject['known'];
   /** Changes to store, by kind; kinds without any are absent. */
   readonly changes: ReadonlyMap<Kind, Changes>;
   /** What to remember of the listings once the changes are stored. */
@@ -266,7 +266,7 @@ export class Poller {
       const listing = memoryOf(answer, last, missing, clock.monotonic());
       if (listing !== undefined) remembered.set(kind, listing);
     }
-    return { version: known?.version ?? 0, token: known?.token, changes, listings: remembered };
+    return { token: known?.token ?? '', known: known?.known, changes, listings: remembered };
   }
 
   /** Loads the records that the listings can change: all of them only for a listing that was read whole. */
@@ -378,12 +378,12 @@ function toCommit(
   project: string,
   at: number,
   health: PollHealth,
-  { version, token, changes }: Comparison,
+  { token, known, changes }: Comparison,
 ): PollCommit {
   // While the datasets of a project fail, nothing says since when its polls are steady.
   const transitions = health.up ? (changes.get('prompt')?.transitions ?? []) : [];
   const durations = countDurations(transitions, at, health.steadySince);
-  return { project, at, health, version, token, listings: changes, durations };
+  return { project, at, health, token, known, listings: changes, durations };
 }
 
 function toFailure({ reason, message, details }: ApiError): PollFailure {

@@ -214,7 +214,7 @@ export function toCauseList(rows: readonly CauseColumns[]): CauseList {
 
 export interface PendingColumns {
   readonly transition_id: number;
-  readonly found_at: number;
+  readonly token: string | null;
   readonly project: string;
   readonly record_id: string;
   readonly record_name: string | null;
@@ -229,7 +229,7 @@ export interface PendingColumns {
 export function toPendingFailure(row: PendingColumns): PendingFailure {
   return {
     transitionId: row.transition_id,
-    foundAt: row.found_at,
+    token: row.token ?? undefined,
     project: row.project,
     promptId: row.record_id,
     promptName: row.record_name ?? undefined,

@@ -32,5 +32,5 @@ async function keyOf(
 ): Promise<FailureKey> {
   const pending = await store.pendingFailures({ limitPerProject: Number.MAX_SAFE_INTEGER });
   const found = pending.find((failure) => failure.transitionId === transitionId);
-  return found ?? { transitionId, foundAt: 0, promptId: '' };
+  return found ?? { transitionId, token: undefined };
 }

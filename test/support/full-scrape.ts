@@ -94,14 +94,14 @@ async function show(
   statuses: Readonly<Record<string, string>>,
   at: number,
 ): Promise<void> {
-  const { version, listings } = await store.loadKnown(PROJECT, KINDS);
+  const { token, listings } = await store.loadKnown(PROJECT, KINDS);
   const changes = new Map<Kind, Changes>();
   for (const [kind, known] of listings) {
     const detected = await compareListing(known, listingOf(statuses), { at, missingAfter: 3 });
     changes.set(kind, detected.changes);
   }
   const health = afterPoll(NEVER_POLLED, { failure: undefined, at, maxIntervalMs: 60_000 });
-  await store.commitPoll({ project: PROJECT, at, health, version, listings: changes });
+  await store.commitPoll({ project: PROJECT, at, health, token, listings: changes });
 }
 
 async function fail(
@@ -110,13 +110,13 @@ async function fail(
   reason: PollFailureReason,
   at: number,
 ): Promise<void> {
-  const { version } = await store.loadKnown(project, KINDS);
+  const { token } = await store.loadKnown(project, KINDS);
   const health = afterPoll(NEVER_POLLED, {
     failure: { reason, message: 'failed', details: {} },
     at,
     maxIntervalMs: 60_000,
   });
-  await store.commitPoll({ project, at, health, version, listings: new Map() });
+  await store.commitPoll({ project, at, health, token, listings: new Map() });
 }
 
 /** Returns the label names of a metric, without the `le` of its buckets. */

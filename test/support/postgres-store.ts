@@ -182,7 +182,7 @@ async function see(
   statuses: Readonly<Record<string, string>>,
   at: number,
 ): Promise<readonly CommittedTransition[] | undefined> {
-  const { version, token, listings } = await store.loadKnown(project, ['prompt']);
+  const { token, known: loaded, listings } = await store.loadKnown(project, ['prompt']);
   const known = listings.get('prompt') ?? {
     baselined: false,
     records: new Map<string, KnownRecord>(),
@@ -192,8 +192,8 @@ async function see(
     project,
     at,
     health: healthAt(at),
-    version,
     token,
+    known: loaded,
     listings: new Map([['prompt', changes]]),
   });
 }

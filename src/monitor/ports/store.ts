@@ -6,12 +6,12 @@ import type { Changes, Transition } from '../../domain/transition.ts';
 import type { FailedRequest, PollFailureReason } from '../errors.ts';
 
 export interface KnownProject {
-  /** Changes with every commit of a listing of this project. */
-  readonly version: number;
+  /** Another one after every commit of a listing of this project, and each time that another process may have made one. */
+  readonly token: string;
   /** One listing for each requested kind. */
   readonly listings: ReadonlyMap<Kind, KnownListing>;
-  /** Opaque to everything but the store. With it, the commit need not read the records again. */
-  readonly token?: object | undefined;
+  /** For the store alone. With it, the commit need not read the records again. */
+  readonly known?: object | undefined;
 }
 
 /** Poll health of a project. Times are epoch ms. */
@@ -35,10 +35,10 @@ export interface PollCommit {
   /** Time of the poll's transitions, epoch ms. */
   readonly at: number;
   readonly health: PollHealth;
-  /** `version` of the `KnownProject` that `listings` was computed from. */
-  readonly version: number;
-  /** `token` of the same `KnownProject`. */
-  readonly token?: object | undefined;
+  /** `token` of the `KnownProject` that `listings` was computed from; without listings any text. */
+  readonly token: string;
+  /** `known` of the same `KnownProject`. */
+  readonly known?: object | undefined;
   /** Changes by kind; empty for a failed or an unchanged poll. */
   readonly listings: ReadonlyMap<Kind, Changes>;
   /** Durations that end with the transitions of prompts, to be added to the stored ones; absent without any. */
@@ -50,19 +50,16 @@ export interface CommittedTransition extends Transition {
   readonly kind: Kind;
 }
 
-/**
- * Identity of a failure. After a failover that lost it, another one can have its `transitionId`, and its time too, because the
- * poll may be committed again.
- */
+/** Identity of a failure. After a failover that lost it, another one can have its `transitionId`. */
 export interface FailureKey {
   readonly transitionId: number;
-  /** Time of the poll that found it, `PollCommit.at`. */
-  readonly foundAt: number;
-  readonly promptId: string;
+  /** Names the commit that found it, where a `transitionId` can be given twice. */
+  readonly token: string | undefined;
 }
 
 export interface PendingFailure extends FailureKey {
   readonly project: string;
+  readonly promptId: string;
   readonly promptName: string | undefined;
   /** When the project was removed from the configuration, epoch ms; undefined if it is configured. */
   readonly removedAt: number | undefined;
@@ -333,8 +330,8 @@ export interface Store extends StoreReader {
   ): Promise<KnownProject>;
   /**
    * Commits a poll in one transaction: health, statuses, transitions, totals, and a pending failure for each prompt
-   * that moved to FAILED. Resolves to undefined, and writes nothing, if another listing was committed since
-   * `version`, or another worker owns the project.
+   * that moved to FAILED. Resolves to undefined, and writes nothing, if the project has another token by now: another
+   * listing was committed, or another worker owns it.
    */
   commitPoll(commit: PollCommit): Promise<readonly CommittedTransition[] | undefined>;
   /** Failures that are not settled yet, oldest first. A logged failure is pending until it is settled. */

@@ -100,11 +100,8 @@ export function createCommits(options: CommitsOptions): Commits {
   }
 
   /** Finds out whether the commit was made. Repeats until the database answers. @throws {StoreError} after the abort */
-  async function findOut(
-    { project, version, at }: PollCommit,
-    epoch: number,
-  ): Promise<ResolvedRow> {
-    const parameters = [project, epoch, version, worker, at];
+  async function findOut({ project, token, at }: PollCommit, epoch: number): Promise<ResolvedRow> {
+    const parameters = [project, epoch, token, worker, at];
     for (;;) {
       const { rows, error } = await database.attempt<ResolvedRow>(RESOLVE, parameters);
       if (error === undefined) {

@@ -38,7 +38,7 @@ export function describeCauses(h: Harness): void {
 
     it('count each failure once under its error_id', async () => {
       const [first = 0] = await fail('p', [TIMEOUT, TIMEOUT, PARSE, undefined]);
-      const again = { transitionId: first, foundAt: 1000, promptId: '1000 0' };
+      const again = { transitionId: first, token: undefined };
       await h.store.settleFailure(
         again,
         withCause({ errorInfo: PARSE, errorMsgTruncated: false }),

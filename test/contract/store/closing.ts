@@ -17,7 +17,7 @@ export function describeClosing(h: Harness): void {
         h.store.projects(),
         h.store.loadHealth('p'),
         h.store.pendingFailures({ limitPerProject: 1 }),
-        h.commit('p', {}, 0),
+        h.commit('p', {}),
       ];
       for (const attempt of attempts) await expect(attempt).rejects.toBeInstanceOf(StoreError);
     });
@@ -37,7 +37,7 @@ export function describeClosing(h: Harness): void {
 
     it('stores the health of a poll without changes', async () => {
       await h.store.configureProjects(['p'], 500);
-      await h.commit('p', {}, 0);
+      await h.commit('p', {});
       await h.store.close();
       await h.reopen();
       expect(await h.store.loadHealth('p')).toEqual(UP);

@@ -12,9 +12,9 @@ export function describeDurations(h: Harness): void {
 
     /** Commits a poll of a project that changes a prompt and has these durations. */
     async function add(project: string, ...durations: readonly AddedDurations[]) {
-      const { version, token } = await h.store.loadKnown(project, ['prompt']);
+      const { token, known } = await h.store.loadKnown(project, ['prompt']);
       const listings = new Map([['prompt', changed()] as const]);
-      const poll = { project, at: 1000, health: UP, version, token, listings, durations };
+      const poll = { project, at: 1000, health: UP, token, known, listings, durations };
       return await h.store.commitPoll(poll);
     }
 
@@ -45,22 +45,23 @@ export function describeDurations(h: Harness): void {
     });
 
     it('are not counted for a rejected commit', async () => {
+      const { token } = await h.store.loadKnown('p', []);
       await add('p', RUNNING);
       const listings = new Map([['prompt', changed()] as const]);
       const poll = { project: 'p', at: 1000, health: UP, listings, durations: [RUNNING] };
-      expect(await h.store.commitPoll({ ...poll, version: 0 })).toBeUndefined();
+      expect(await h.store.commitPoll({ ...poll, token })).toBeUndefined();
       expect(await counted()).toEqual(['20000/30: 1']);
     });
 
     it('are counted once for a large poll', async () => {
       const records = Array.from({ length: 2500 }, (_, index) => recordOf(`x${index}`, 'RUNNING'));
-      const { version, token } = await h.store.loadKnown('p', ['prompt', 'dataset']);
+      const { token, known } = await h.store.loadKnown('p', ['prompt', 'dataset']);
       const listings = new Map([
         ['prompt', changesOf({ records })] as const,
         ['dataset', changesOf({ records })] as const,
       ]);
       const durations = [{ ...RUNNING, count: 7 }];
-      const poll = { project: 'p', at: 1000, health: UP, version, token, listings, durations };
+      const poll = { project: 'p', at: 1000, health: UP, token, known, listings, durations };
       await h.store.commitPoll(poll);
       expect(await counted()).toEqual(['20000/30: 7']);
     });
@@ -109,7 +110,8 @@ export function describeDurations(h: Harness): void {
 
     it('have the end of the last polling gap (steadySince) stored with the poll health', async () => {
       const health = { ...UP, steadySince: 700 };
-      const poll = { project: 'p', at: 1000, health, version: 0 };
+      const { token } = await h.store.loadKnown('p', []);
+      const poll = { project: 'p', at: 1000, health, token };
       await h.store.commitPoll({ ...poll, listings: new Map() });
       expect(await h.store.loadHealth('p')).toEqual(health);
       await h.store.commitPoll({

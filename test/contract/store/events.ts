@@ -31,7 +31,7 @@ export function describeEvents(h: Harness): void {
       const [first = 0, second = 0, third = 0] = await h.fail('p', ['x', 'y', 'z']);
       await settle(h.store, second, { reason: 'not_found' }, 3000);
       await settle(h.store, third, { reason: 'not_found' }, 2000);
-      const again = { transitionId: second, foundAt: 1000, promptId: 'y' };
+      const again = { transitionId: second, token: undefined };
       await h.store.settleFailure(again, withCause({ reason: 'unavailable' }), 4000);
       await h.reopen();
       await settle(h.store, first, { reason: 'not_found' }, 1000);

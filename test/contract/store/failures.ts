@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { beforeEach, describe, expect, it } from 'vitest';
 import { causeOf } from '../../../src/domain/cause.ts';
 import { withCause, postpone, settle } from '../../support/failures.ts';
@@ -10,10 +11,9 @@ export function describeFailures(h: Harness): void {
     it('are pending and due at once when a prompt moves to FAILED', async () => {
       await h.see('p', { x: 'RUNNING' }, 1000);
       const transitions = await h.see('p', { x: 'FAILED' }, 1100);
-      expect(await h.store.pendingFailures({ dueAt: 0, limitPerProject: 10 })).toEqual([
+      expect(await h.store.pendingFailures({ dueAt: 0, limitPerProject: 10 })).toMatchObject([
         {
           transitionId: transitions?.[0]?.transitionId,
-          foundAt: 1100,
           project: 'p',
           promptId: 'x',
           promptName: 'name of x',
@@ -104,8 +104,9 @@ export function describeFailures(h: Harness): void {
     });
 
     it('ignore another settlement or a postponement once settled', async () => {
-      const [transitionId = 0] = await h.fail('p', ['x'], 1000);
-      const failure = { transitionId, foundAt: 1000, promptId: 'x' };
+      await h.fail('p', ['x'], 1000);
+      const [failure] = await h.store.pendingFailures({ limitPerProject: 1 });
+      if (failure === undefined) throw new Error('none is pending');
       await h.store.settleFailure(failure, withCause({ reason: 'not_found' }), 1500);
       await h.store.settleFailure(failure, withCause({ reason: 'unavailable' }), 1600);
       await h.store.postponeFailure(failure, UNTRIED);
@@ -114,26 +115,20 @@ export function describeFailures(h: Harness): void {
     });
 
     it('ignore the settlement or postponement of one that does not exist', async () => {
-      const deleted = { transitionId: 4711, foundAt: 1000, promptId: 'x' };
+      const deleted = { transitionId: 4711, token: undefined };
       await h.store.settleFailure(deleted, withCause({ reason: 'not_found' }), 1500);
       await h.store.postponeFailure(deleted, UNTRIED);
       expect(await h.store.failures({})).toEqual([]);
     });
 
-    it('ignore a settlement or postponement with another time or prompt id', async () => {
+    it('ignore a settlement or postponement with another token', async () => {
       const [transitionId = 0] = await h.fail('p', ['x'], 1000);
-      for (const [foundAt, promptId] of [
-        [999, 'x'],
-        [1001, 'x'],
-        [1000, 'y'],
-      ] as const) {
-        const other = { transitionId, foundAt, promptId };
-        await h.store.settleFailure(other, withCause({ reason: 'not_found' }), 1500);
-        await h.store.postponeFailure(other, { ...UNTRIED, count: 1 });
-      }
+      const other = { transitionId, token: randomUUID() };
+      await h.store.settleFailure(other, withCause({ reason: 'not_found' }), 1500);
+      await h.store.postponeFailure(other, { ...UNTRIED, count: 1 });
       expect((await h.store.failures({}))[0]?.settlement).toBeUndefined();
       expect(await h.store.pendingFailures({ limitPerProject: 1 })).toMatchObject([
-        { transitionId, foundAt: 1000, tries: UNTRIED },
+        { transitionId, tries: UNTRIED },
       ]);
       expect((await h.listing('p')).errors).toEqual([]);
     });

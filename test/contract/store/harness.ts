@@ -8,6 +8,7 @@ import type {
   ListingSnapshot,
   PendingFailureQuery,
   PollHealth,
+  KnownProject,
   Store,
   StoreReader,
 } from '../../../src/monitor/ports/store.ts';
@@ -72,14 +73,15 @@ export function createHarness(open: OpenStore) {
   async function commit(
     project: string,
     changes: Partial<Record<Kind, Changes>>,
-    version: number,
-    at = 1000,
-    token?: object,
+    { at = 1000, from = undefined as KnownProject | undefined } = {},
   ): Promise<readonly CommittedTransition[] | undefined> {
     const listings = new Map(
       KINDS.flatMap((kind) => (changes[kind] ? [[kind, changes[kind]] as const] : [])),
     );
-    return await store.commitPoll({ project, at, health: UP, version, token, listings });
+    const { token } =
+      from ?? (listings.size === 0 ? { token: '' } : await store.loadKnown(project, []));
+    const known = from?.listings.size === 0 ? undefined : from?.known;
+    return await store.commitPoll({ project, at, health: UP, token, known, listings });
   }
 
   /** Polls `project`, which shows these statuses by id. A record is gone after two listings without it. */
@@ -89,11 +91,11 @@ export function createHarness(open: OpenStore) {
     at: number,
     kind: Kind = 'prompt',
   ): Promise<readonly CommittedTransition[] | undefined> {
-    const { version, listings, token } = await store.loadKnown(project, [kind]);
-    const known = listings.get(kind);
+    const from = await store.loadKnown(project, [kind]);
+    const known = from.listings.get(kind);
     if (known === undefined) throw new Error('not loaded');
     const { changes } = await compareListing(known, listingOf(statuses), { at, missingAfter: 2 });
-    return await commit(project, { [kind]: changes }, version, at, token);
+    return await commit(project, { [kind]: changes }, { at, from });
   }
 
   /** Lets each of these prompts fail once. Returns the transition ids. */

@@ -8,9 +8,8 @@ export function describePolls(h: Harness): void {
   describe('polls', () => {
     beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
 
-    it('start at version 0 without a baseline or records', async () => {
+    it('start without a baseline or records', async () => {
       expect(await h.store.loadKnown('p', ['prompt', 'dataset'])).toMatchObject({
-        version: 0,
         listings: new Map([
           ['prompt', { baselined: false, records: new Map() }],
           ['dataset', { baselined: false, records: new Map() }],
@@ -39,7 +38,7 @@ export function describePolls(h: Harness): void {
         recordOf('empty', 'RUNNING', { name: '', timestamp: '' }),
         ...HARD_TEXTS.map((text) => recordOf(text, 'RUNNING', { name: text, timestamp: text })),
       ];
-      await h.commit('p', { prompt: changesOf({ baseline: true, records }) }, 0);
+      await h.commit('p', { prompt: changesOf({ baseline: true, records }) });
       const loaded = await h.known('p');
       expect(loaded?.records).toEqual(new Map(records.map((one) => [one.id, one])));
     });
@@ -47,23 +46,18 @@ export function describePolls(h: Harness): void {
     it('load only the requested records', async () => {
       const ids = [...HARD_TEXTS, ...Array.from({ length: 2500 }, (_, index) => `id-${index}`)];
       const statuses = Object.fromEntries(ids.map((id) => [id, 'RUNNING']));
-      await h.commit(
-        'p',
-        {
-          prompt: changesOf({ baseline: true, records: ids.map((id) => recordOf(id, 'RUNNING')) }),
-        },
-        0,
-      );
+      await h.commit('p', {
+        prompt: changesOf({ baseline: true, records: ids.map((id) => recordOf(id, 'RUNNING')) }),
+      });
       await h.see('p', { ...statuses, d: 'FAILED' }, 1000, 'dataset');
       const asked = [...HARD_TEXTS, ...ids.slice(-2100), 'unknown'];
 
-      const { version, listings } = await h.store.loadKnown(
+      const { listings } = await h.store.loadKnown(
         'p',
         ['prompt', 'dataset'],
         new Map([['prompt', asked]]),
       );
 
-      expect(version).toBe(2);
       expect(listings.get('prompt')?.baselined).toBe(true);
       expect(listings.get('prompt')?.records).toEqual(
         new Map(asked.slice(0, -1).map((id) => [id, recordOf(id, 'RUNNING')])),
@@ -76,8 +70,8 @@ export function describePolls(h: Harness): void {
     it('replace every field of a known record', async () => {
       const before = recordOf('x', 'UNKNOWN', { statusRaw: 'ODD', missing: 1, since: 1 });
       const after = recordOf('x', 'NONE', { name: undefined, timestamp: undefined, since: 2 });
-      await h.commit('p', { dataset: changesOf({ baseline: true, records: [before] }) }, 0);
-      await h.commit('p', { dataset: changesOf({ records: [after] }) }, 1);
+      await h.commit('p', { dataset: changesOf({ baseline: true, records: [before] }) });
+      await h.commit('p', { dataset: changesOf({ records: [after] }) });
       expect((await h.known('p', 'dataset'))?.records).toEqual(new Map([['x', after]]));
     });
 
@@ -106,22 +100,17 @@ export function describePolls(h: Harness): void {
       expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => a - b));
     });
 
-    it('commit prompts and datasets of one poll as one version', async () => {
-      const transitions = await h.commit(
-        'p',
-        {
-          prompt: changesOf({ baseline: true, records: [recordOf('x', 'RUNNING')] }),
-          dataset: changesOf({
-            records: [recordOf('d', 'FAILED')],
-            transitions: [
-              { id: 'd', name: undefined, from: 'NONE', to: 'FAILED', heldMs: undefined },
-            ],
-          }),
-        },
-        0,
-      );
+    it('commit prompts and datasets together', async () => {
+      const transitions = await h.commit('p', {
+        prompt: changesOf({ baseline: true, records: [recordOf('x', 'RUNNING')] }),
+        dataset: changesOf({
+          records: [recordOf('d', 'FAILED')],
+          transitions: [
+            { id: 'd', name: undefined, from: 'NONE', to: 'FAILED', heldMs: undefined },
+          ],
+        }),
+      });
       expect(transitions).toMatchObject([{ kind: 'dataset', id: 'd', from: 'NONE' }]);
-      expect((await h.store.loadKnown('p', [])).version).toBe(1);
     });
 
     it('replace the stored health with the given one', async () => {
@@ -132,7 +121,7 @@ export function describePolls(h: Harness): void {
         lastPollAt: 2000,
         lastSuccessAt: 900,
       };
-      const poll = { project: 'p', at: 2000, version: 0, listings: new Map() };
+      const poll = { project: 'p', at: 2000, token: '', listings: new Map() };
       await h.store.commitPoll({ ...poll, health: down });
       expect(await h.store.loadHealth('p')).toEqual(down);
       await h.store.commitPoll({ ...poll, health: UP });
@@ -144,7 +133,7 @@ export function describePolls(h: Harness): void {
       const reader = await h.openReader();
       await h.see('p', { x: 'RUNNING' }, 1000);
       const health = { ...UP, lastPollAt: 2000, lastSuccessAt: 2000 };
-      const poll = { project: 'p', at: 2000, version: 1, listings: new Map() };
+      const poll = { project: 'p', at: 2000, token: '', listings: new Map() };
       await h.store.commitPoll({ ...poll, health });
       const healthOf = async ({ snapshot }: Pick<StoreReader, 'snapshot'>) =>
         (await snapshot()).projects.find(({ project }) => project === 'p')?.health;
@@ -156,7 +145,7 @@ export function describePolls(h: Harness): void {
     it('with changes store their own health, not that of the poll before', async () => {
       await h.see('p', { x: 'RUNNING' }, 1000);
       const late = { ...UP, lastPollAt: 2000, lastSuccessAt: 2000 };
-      const poll = { project: 'p', at: 2000, version: 1, listings: new Map() };
+      const poll = { project: 'p', at: 2000, token: '', listings: new Map() };
       await h.store.commitPoll({ ...poll, health: late });
       await h.see('p', { x: 'FAILED' }, 3000);
       expect((await h.store.snapshot()).projects[0]?.health).toEqual(UP);
@@ -164,14 +153,15 @@ export function describePolls(h: Harness): void {
       expect(await h.store.loadHealth('p')).toEqual(UP);
     });
 
-    it('write nothing, not even health, if computed from an old version', async () => {
+    it('write nothing, not even health, if computed from an old token', async () => {
+      const { token } = await h.store.loadKnown('p', []);
       await h.see('p', { x: 'RUNNING' }, 1000);
       const before = [await h.store.snapshot(), await h.store.loadKnown('p', KINDS)];
       const late = {
         project: 'p',
         at: 2000,
         health: { ...UP, up: false, consecutiveFailures: 3 },
-        version: 0,
+        token,
         listings: new Map([
           [
             'prompt' as const,
@@ -184,14 +174,16 @@ export function describePolls(h: Harness): void {
       expect(await h.store.transitions({})).toEqual([]);
     });
 
-    it('without listings are committed with any version and keep the stored one', async () => {
+    it('without listings keep the token', async () => {
       await h.see('p', { x: 'RUNNING' }, 1000);
-      expect(await h.commit('p', {}, 99)).toEqual([]);
-      expect((await h.store.loadKnown('p', [])).version).toBe(1);
+      const { token } = await h.store.loadKnown('p', []);
+      expect(await h.commit('p', {})).toEqual([]);
+      expect((await h.store.loadKnown('p', [])).token).toBe(token);
     });
 
-    it('are rejected if another one computed from the same version was committed', async () => {
+    it('are rejected if another one computed from the same token was committed', async () => {
       await h.see('p', { x: 'RUNNING' }, 1000);
+      const from = await h.store.loadKnown('p', ['prompt']);
       const failed = () =>
         h.commit(
           'p',
@@ -201,7 +193,7 @@ export function describePolls(h: Harness): void {
               transitions: [moveOf('x', 'FAILED')],
             }),
           },
-          1,
+          { from },
         );
       const results = await Promise.all([failed(), failed()]);
       expect(results.filter((result) => result === undefined)).toHaveLength(1);

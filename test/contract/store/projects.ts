@@ -74,7 +74,7 @@ export function describeProjects(h: Harness): void {
     it.each([
       ['loadHealth', () => h.store.loadHealth('nobody')],
       ['loadKnown', () => h.store.loadKnown('nobody', ['prompt'])],
-      ['commitPoll', () => h.commit('nobody', {}, 0)],
+      ['commitPoll', () => h.commit('nobody', {})],
     ])('are rejected by %s with a StoreError if unknown', async (_name, attempt) => {
       await expect(attempt()).rejects.toBeInstanceOf(StoreError);
     });

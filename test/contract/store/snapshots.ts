@@ -14,7 +14,7 @@ export function describeSnapshots(h: Harness): void {
         recordOf('d', 'FAILED', { missing: 3, gone: true }),
         recordOf('e', 'UNKNOWN', { statusRaw: 'ODD' }),
       ];
-      await h.commit('p', { prompt: changesOf({ baseline: true, records }) }, 0);
+      await h.commit('p', { prompt: changesOf({ baseline: true, records }) });
       const { counts, missing } = await h.listing('p');
       expect(Object.fromEntries(counts)).toEqual({
         PENDING: 0,
@@ -49,7 +49,7 @@ export function describeSnapshots(h: Harness): void {
       await h.see('p', { x: 'PENDING' }, 1000);
       await h.store.snapshot();
       const health = { ...UP, up: false, consecutiveFailures: 1, reason: 'tls' as const };
-      await h.store.commitPoll({ project: 'p', at: 1, health, version: 0, listings: new Map() });
+      await h.store.commitPoll({ project: 'p', at: 1, health, token: '', listings: new Map() });
       expect((await h.store.snapshot()).projects[0]?.health).toEqual(health);
     });
 
@@ -71,7 +71,7 @@ export function describeSnapshots(h: Harness): void {
         recordOf('c', 'PENDING', { since: 10, missing: 3, gone: true }),
         recordOf('d', 'FAILED', { since: 5 }),
       ];
-      await h.commit('p', { prompt: changesOf({ baseline: true, records }) }, 0);
+      await h.commit('p', { prompt: changesOf({ baseline: true, records }) });
       expect((await h.listing('p')).oldest).toEqual(new Map([['PENDING', 20]]));
     });
 

@@ -17,7 +17,7 @@ export function describeTogether(h: Harness): void {
     it('return the transitions of their own project with the stored ids', async () => {
       await Promise.all(['p', 'q'].map((id) => h.see(id, { x: 'RUNNING' }, 1000)));
       const move = changesOf({ transitions: [moveOf('x', 'FAILED')] });
-      const [p, q] = await Promise.all(['p', 'q'].map((id) => h.commit(id, { prompt: move }, 1)));
+      const [p, q] = await Promise.all(['p', 'q'].map((id) => h.commit(id, { prompt: move })));
       expect([p?.length, q?.length]).toEqual([1, 1]);
       const rows = await h.store.transitions({});
       expect(new Map(rows.map((row) => [row.project, row.transitionId]))).toEqual(
@@ -30,10 +30,13 @@ export function describeTogether(h: Harness): void {
 
     it('succeed if another one fails', async () => {
       const baseline = changesOf({ baseline: true, records: [recordOf('x', 'RUNNING')] });
+      const [p, q] = [await h.store.loadKnown('p', []), await h.store.loadKnown('q', [])];
       h.log.clear();
-      const outcomes = await Promise.allSettled(
-        ['p', 'unknown', 'q'].map((id) => h.commit(id, { prompt: baseline }, 0)),
-      );
+      const outcomes = await Promise.allSettled([
+        h.commit('p', { prompt: baseline }, { from: p }),
+        h.commit('unknown', { prompt: baseline }, { from: p }),
+        h.commit('q', { prompt: baseline }, { from: q }),
+      ]);
       expect(outcomes).toEqual([
         { status: 'fulfilled', value: [] },
         { status: 'rejected', reason: expect.any(StoreError) },
@@ -45,12 +48,13 @@ export function describeTogether(h: Harness): void {
     });
 
     it('succeed if another one is outdated', async () => {
+      const from = await h.store.loadKnown('p', []);
       await h.see('p', { x: 'RUNNING' }, 1000);
       const late = changesOf({ records: [recordOf('x', 'FAILED')] });
       const baseline = changesOf({ baseline: true, records: [recordOf('x', 'RUNNING')] });
       const outcomes = await Promise.all([
-        h.commit('p', { prompt: late }, 0),
-        h.commit('q', { prompt: baseline }, 0),
+        h.commit('p', { prompt: late }, { from }),
+        h.commit('q', { prompt: baseline }),
       ]);
       expect(outcomes).toEqual([undefined, []]);
       expect((await h.known('p'))?.records.get('x')?.status).toBe('RUNNING');
@@ -66,20 +70,19 @@ export function describeTogether(h: Harness): void {
     beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
 
     it('is stored and loaded completely', async () => {
-      await h.commit('p', { prompt: baseline, dataset: baseline }, 0);
-      const { version, listings } = await h.store.loadKnown('p', ['prompt', 'dataset']);
-      expect(version).toBe(1);
+      await h.commit('p', { prompt: baseline, dataset: baseline });
+      const { listings } = await h.store.loadKnown('p', ['prompt', 'dataset']);
       const all = { baselined: true, records: new Map(records.map((one) => [one.id, one])) };
       expect(listings.get('prompt')).toEqual(all);
       expect(listings.get('dataset')).toEqual(all);
     });
 
     it('assigns increasing ids to its transitions in their order', async () => {
-      await h.commit('p', { prompt: baseline }, 0);
+      await h.commit('p', { prompt: baseline });
       h.log.clear();
       const transitions = ids.map((id) => moveOf(id, 'FAILED'));
       const gone = [recordOf('x0', 'RUNNING', { gone: true })];
-      const committed = await h.commit('p', { prompt: changesOf({ transitions, gone }) }, 1);
+      const committed = await h.commit('p', { prompt: changesOf({ transitions, gone }) });
       expect(committed?.map(({ id }) => id)).toEqual(ids);
       const rows = await h.store.transitions({});
       expect(rows.map(({ transitionId }) => transitionId).toReversed()).toEqual(
@@ -93,7 +96,7 @@ export function describeTogether(h: Harness): void {
 
     it('is never partly visible to a reader', async () => {
       const reader = await h.openReader();
-      const committing = h.commit('p', { prompt: baseline }, 0);
+      const committing = h.commit('p', { prompt: baseline });
       const commit = { isDone: false };
       void committing.then(() => (commit.isDone = true));
       const seen = new Set<number>();
@@ -109,9 +112,10 @@ export function describeTogether(h: Harness): void {
     });
 
     it('changes nothing if outdated, while another commit succeeds', async () => {
+      const from = await h.store.loadKnown('p', ['prompt']);
       await h.see('p', { x0: 'PENDING' }, 1000);
       const outcomes = await Promise.all([
-        h.commit('p', { prompt: baseline }, 0),
+        h.commit('p', { prompt: baseline }, { from }),
         h.see('q', { x: 'RUNNING' }, 1000),
       ]);
       expect(outcomes).toEqual([undefined, []]);
@@ -119,7 +123,8 @@ export function describeTogether(h: Harness): void {
     });
 
     it('is stored completely before the store closes', async () => {
-      const committing = h.commit('p', { prompt: baseline }, 0);
+      const from = await h.store.loadKnown('p', ['prompt']);
+      const committing = h.commit('p', { prompt: baseline }, { from });
       await h.store.close();
       await committing;
       await h.reopen();

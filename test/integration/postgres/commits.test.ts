@@ -37,7 +37,7 @@ const unchanged = (at: number) => ({
   project: 'p',
   at,
   health: healthAt(at),
-  version: 0,
+  token: '',
   listings: new Map(),
 });
 const refusals = ({ log }: Worker) =>

@@ -38,9 +38,9 @@ describePostgres('the snapshot of owned projects', (open) => {
 
   /** Commits a poll that changed nothing. */
   async function pollUnchanged({ store }: Worker, project: string, at: number, isUp: boolean) {
-    const { version } = await store.loadKnown(project, []);
+    const { token } = await store.loadKnown(project, []);
     const health = { ...healthAt(at), up: isUp, consecutiveFailures: isUp ? 0 : 1 };
-    await store.commitPoll({ project, at, health, version, listings: new Map() });
+    await store.commitPoll({ project, at, health, token, listings: new Map() });
   }
 
   it.each([1, 2])(
@@ -109,14 +109,15 @@ describePostgres('the snapshot of owned projects', (open) => {
     await using db = await open();
     const first = await db.owner(['p', 'q']);
     const second = await db.worker();
-    const [failed] = (await first.see('p', { x: 'FAILED' }, 1000)) ?? [];
+    await first.see('p', { x: 'FAILED' }, 1000);
     const read = async () => {
       const { projects } = await ownedOf(first);
       return projects.map(({ listings }) => listings);
     };
     const [p, q] = await read();
     expect(await read()).toEqual([p, q]);
-    const failure = { transitionId: failed?.transitionId ?? 0, foundAt: 1000, promptId: 'x' };
+    const [failure] = await first.store.pendingFailures({ limitPerProject: 1 });
+    if (failure === undefined) throw new Error('none is pending');
     await settle(second, failure, 'E', 5000);
     const [changed, same] = await read();
     expect(same).toBe(q);

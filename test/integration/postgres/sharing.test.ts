@@ -14,10 +14,8 @@ async function fail(owner: Worker, count: number): Promise<readonly FailureKey[]
   const all = (status: string) =>
     Object.fromEntries(Array.from({ length: count }, (_, index) => [`x${index}`, status]));
   await owner.see('p', all('RUNNING'));
-  const failed = await owner.see('p', all('FAILED'));
-  return (failed ?? []).map(({ transitionId, id }) => {
-    return { transitionId, foundAt: 1000, promptId: id };
-  });
+  await owner.see('p', all('FAILED'));
+  return await owner.store.pendingFailures({ limitPerProject: count });
 }
 
 describePostgres('workers on one PostgreSQL database', (open) => {
@@ -88,8 +86,8 @@ describePostgres('workers on one PostgreSQL database', (open) => {
       expect(await paused.claim(['p'])).toEqual([]);
       expect(await other.claim(['p'])).toEqual(['p']);
       expect(await paused.see('p', { x: 'FAILED' })).toBeUndefined();
-      const { version } = await paused.store.loadKnown('p', []);
-      const unchanged = { project: 'p', at: 7777, health: healthAt(7777), version };
+      const { token } = await paused.store.loadKnown('p', []);
+      const unchanged = { project: 'p', at: 7777, health: healthAt(7777), token };
       await paused.store.commitPoll({ ...unchanged, listings: new Map() });
       await paused.store.flush();
       const refused = { project: 'p', reason: 'epoch', isFromEarlierOwnership: false };
@@ -165,7 +163,7 @@ describePostgres('workers on one PostgreSQL database', (open) => {
 
     const settle = ({ store }: Worker, failure: FailureKey | undefined, error_id: string) =>
       store.settleFailure(
-        failure ?? { transitionId: 0, foundAt: 0, promptId: '' },
+        failure ?? { transitionId: 0, token: undefined },
         withCause({ errorInfo: { error_id, error_msg: 'x' }, errorMsgTruncated: false }),
         5000 + (failure?.transitionId ?? 0),
       );

@@ -71,7 +71,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
     id: string,
     failure: PollFailure | undefined,
     listings: Parameters<Store['commitPoll']>[0]['listings'],
-    version: number,
+    token: string,
   ): Promise<void> {
     const project = projectOf(id);
     const at = clock.now();
@@ -80,7 +80,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
       at,
       maxIntervalMs: 60_000,
     });
-    await store.commitPoll({ project: id, at, health, version, listings });
+    await store.commitPoll({ project: id, at, health, token, listings });
     projects.set(id, { ...project, health });
   }
 
@@ -131,7 +131,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
       }
     },
     see: async (id, shown, kind = 'prompt') => {
-      const { version, listings } = await store.loadKnown(id, [kind]);
+      const { token, listings } = await store.loadKnown(id, [kind]);
       const known = listings.get(kind);
       if (known === undefined) throw new Error('not loaded');
       const records = new Map(
@@ -147,11 +147,11 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
         at: clock.now(),
         missingAfter: 2,
       });
-      await commit(id, undefined, new Map([[kind, changes]]), version);
+      await commit(id, undefined, new Map([[kind, changes]]), token);
     },
     fail: async (id, reason, count = 1, { message, ...details } = REFUSED) => {
       for (let failure = 0; failure < count; failure += 1) {
-        await commit(id, { reason, message, details }, new Map(), 0);
+        await commit(id, { reason, message, details }, new Map(), '');
       }
     },
     settle: async (settlementOf) => {

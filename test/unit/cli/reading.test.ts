@@ -61,7 +61,7 @@ async function commit(
       lastPollAt: at,
       lastSuccessAt: at,
     },
-    version: known.version,
+    token: known.token,
     listings: new Map([[kind, changes]]),
     durations,
   });

@@ -75,7 +75,7 @@ function setUp() {
       const named = { project: 'p', promptId: `${transitionId}`, promptName: undefined };
       pending.set(transitionId, {
         transitionId,
-        foundAt: startedAt,
+        token: undefined,
         ...named,
         removedAt: undefined,
         tries: NEVER_TRIED,

@@ -624,7 +624,7 @@ describe('a project that another process also polls', () => {
 
 /** Commits as another process would, between the load and the commit of this one. */
 async function commitElsewhere(store: Store): Promise<void> {
-  const { version, listings } = await store.loadKnown('p', ['prompt']);
+  const { token, listings } = await store.loadKnown('p', ['prompt']);
   const records = [...(listings.get('prompt')?.records.values() ?? [])];
   const health = await store.loadHealth('p');
   const changes = { baseline: false, records, transitions: [], gone: [] };
@@ -632,7 +632,7 @@ async function commitElsewhere(store: Store): Promise<void> {
     project: 'p',
     at: 1,
     health,
-    version,
+    token,
     listings: new Map([['prompt', changes]]),
   });
 }

@@ -80,8 +80,8 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
     const context = owned.get(asked[0]);
     const known = await summaries.load(...asked);
     if (context !== undefined) {
-      const isSame = (context.version ?? known.version) === known.version;
-      context.version = isSame ? known.version : 'outdated';
+      const version = Number(known.token);
+      context.version = (context.version ?? version) === version ? version : 'outdated';
     }
     return known;
   }
@@ -92,7 +92,7 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
   ): Promise<readonly CommittedTransition[] | undefined> {
     const commit = () => commits.commit(poll, context);
     const transitions = await health.supersede(poll.project, commit);
-    context.version = transitions && poll.version + 1;
+    context.version = transitions && Number(poll.token) + 1;
     return transitions;
   }
 

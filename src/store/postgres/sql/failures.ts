@@ -51,7 +51,7 @@ claimed AS (
   UPDATE evalwatch.failure f SET claimed_by = $4
   FROM due WHERE f.transition_id = due.transition_id AND due.claimed_by IS DISTINCT FROM $4
 )
-SELECT due.transition_id, t.at AS found_at, due.project, due.removed_at, t.record_id, t.record_name,
+SELECT due.transition_id, (t.at || ' ' || t.record_id) AS token, due.project, due.removed_at, t.record_id, t.record_name,
   f.tries, f.useless_tries, f.first_try_at, f.last_try_at, f.next_try_at
 FROM due
 JOIN evalwatch.failure f ON f.transition_id = due.transition_id
@@ -78,7 +78,7 @@ WITH settled AS (
   SET settled_at = $2, error_id = $3, error_msg = $4, error_msg_truncated = $5, reason = $6, cause_id = $7
   FROM evalwatch.transition t
   WHERE f.transition_id = $1 AND f.settled_at IS NULL
-    AND t.transition_id = f.transition_id AND t.at = $9 AND t.record_id = $10
+    AND t.transition_id = f.transition_id AND (t.at || ' ' || t.record_id) = $9
   RETURNING f.transition_id, f.project_key
 ),
 numbered AS (
@@ -88,7 +88,7 @@ ${countError('$8::text', '$2::bigint')}`,
 };
 
 export function settleParameters(
-  { transitionId, foundAt, promptId }: FailureKey,
+  { transitionId, token }: FailureKey,
   settled: Settled,
   at: number,
 ): readonly unknown[] {
@@ -102,8 +102,7 @@ export function settleParameters(
     reason ?? null,
     settled.cause,
     errorLabel(errorInfo),
-    foundAt,
-    promptId,
+    token ?? null,
   ];
 }
 
@@ -119,14 +118,14 @@ SET tries = $2, useless_tries = $3, first_try_at = $4, last_try_at = $5, next_tr
   claimed_by = NULL
 FROM evalwatch.transition t
 WHERE f.transition_id = $1 AND f.settled_at IS NULL AND (f.claimed_by IS NULL OR f.claimed_by = $7)
-  AND t.transition_id = f.transition_id AND t.at = $8 AND t.record_id = $9`,
+  AND t.transition_id = f.transition_id AND (t.at || ' ' || t.record_id) = $8`,
 };
 
 export function postponeParameters(
-  { transitionId, foundAt, promptId }: FailureKey,
+  { transitionId, token }: FailureKey,
   { count, useless, firstAt, lastAt, nextAt }: Tries,
   worker: string,
 ): readonly unknown[] {
   const tries = [count, useless, firstAt ?? null, lastAt ?? null, nextAt];
-  return [transitionId, ...tries, worker, foundAt, promptId];
+  return [transitionId, ...tries, worker, token ?? null];
 }

@@ -114,7 +114,7 @@ interface CommitMove {
 
 /** Returns the statement that commits a poll, with its values. */
 export function commitOf(
-  { project, at, health, version, listings, durations = [] }: PollCommit,
+  { project, at, health, token, listings, durations = [] }: PollCommit,
   after: ReadonlyMap<Kind, ListingAfter>,
   { epoch, nextTickAt }: CommitContext,
   worker: string,
@@ -151,7 +151,7 @@ export function commitOf(
   const values = [
     project,
     epoch,
-    version,
+    token,
     toJson(after.get('prompt')),
     toJson(after.get('dataset')),
     JSON.stringify(records),

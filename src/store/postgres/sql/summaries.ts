@@ -20,7 +20,7 @@ export interface ListingAfter {
   readonly before: ReadonlyMap<string, KnownRecord>;
 }
 
-/** The token of a `KnownProject`. */
+/** `known` of a `KnownProject`. */
 class LoadedProject {
   readonly version: number;
   readonly summaries: Readonly<Record<Kind, Summary>>;
@@ -83,11 +83,11 @@ export function createSummaries(read: Read): Summaries {
 
   return {
     load: async (project, kinds, only = new Map()) => {
-      const token = await load(project, kinds, only);
-      return { version: token.version, listings: token.listings, token };
+      const known = await load(project, kinds, only);
+      return { token: String(known.version), listings: known.listings, known };
     },
     after: async (poll) => {
-      const loaded = poll.token instanceof LoadedProject ? poll.token : await loadChanged(poll);
+      const loaded = poll.known instanceof LoadedProject ? poll.known : await loadChanged(poll);
       const listings = Array.from(poll.listings, async ([kind, changes]) => {
         const old = loaded.summaries[kind];
         const before = loaded.listings.get(kind)?.records ?? new Map();

@@ -18,10 +18,8 @@ export interface Failures {
   readonly postpone: (failure: FailureKey, tries: Tries) => void;
 }
 
-/** Holds for the failure with this key, unless it is settled. */
-const IS_PENDING = `transition_id = ? AND settled_at IS NULL
-  AND EXISTS (SELECT 1 FROM transition t
-    WHERE t.transition_id = failure.transition_id AND t.at = ? AND t.record_id = ?)`;
+/** Holds for the failure with this key, unless it is settled. No file gives a number twice, so failures have no token. */
+const IS_PENDING = 'transition_id = ? AND settled_at IS NULL AND ? IS NULL';
 
 /** Reads and changes pending failures (docs/specification.md#pending-failures). */
 export function createFailures(db: Connection): Failures {
@@ -29,7 +27,7 @@ export function createFailures(db: Connection): Failures {
   const anyPending = db.prepare<[]>('SELECT 1 FROM failure WHERE settled_at IS NULL LIMIT 1');
   // The index finds the oldest failures of each project, so a long backlog costs no time.
   const pending = db.prepare<{ dueAt: number | null; limit: number }, PendingColumns>(
-    `SELECT f.transition_id, t.at AS found_at, p.id AS project, t.record_id, t.record_name, p.removed_at,
+    `SELECT f.transition_id, NULL AS token, p.id AS project, t.record_id, t.record_name, p.removed_at,
        f.tries, f.useless_tries, f.first_try_at, f.last_try_at, f.next_try_at
      FROM listing l
      JOIN project p ON p.project_key = l.project_key
@@ -72,7 +70,7 @@ export function createFailures(db: Connection): Failures {
       const asked = new Set(projects);
       return failures.filter(({ project }) => asked.has(project));
     },
-    settle: ({ transitionId, foundAt, promptId }, settled, at) => {
+    settle: ({ transitionId, token }, settled, at) => {
       const { errorInfo, reason } = settled;
       const listing = settle.get(
         at,
@@ -82,20 +80,16 @@ export function createFailures(db: Connection): Failures {
         reason ?? null,
         settled.cause,
         transitionId,
-        foundAt,
-        promptId,
+        token ?? null,
       );
       if (listing === undefined) return undefined;
       note.run(transitionId);
       countError(listing, errorInfo, at);
       return projectOf.get(listing);
     },
-    postpone: (
-      { transitionId, foundAt, promptId },
-      { count, useless, firstAt, lastAt, nextAt },
-    ) => {
+    postpone: ({ transitionId, token }, { count, useless, firstAt, lastAt, nextAt }) => {
       const tries = [count, useless, firstAt ?? null, lastAt ?? null, nextAt];
-      postpone.run(...tries, transitionId, foundAt, promptId);
+      postpone.run(...tries, transitionId, token ?? null);
     },
   };
 }

@@ -9,7 +9,8 @@ import { PART_ROWS } from './poll-rows.ts';
 type OnlyThese = ReadonlyMap<Kind, readonly string[]>;
 
 interface Known<Listing> {
-  readonly version: number;
+  /** The text of the project's version. */
+  readonly token: string;
   readonly listings: readonly (Listing & { readonly kind: Kind; readonly baselined: boolean })[];
 }
 
@@ -84,7 +85,7 @@ export function createKnownRows(
       const next = ids === undefined ? allRecords(key) : recordsOf(key, ids);
       return { kind, baselined: listing.baselined === 1, next };
     });
-    return { version: known.version, listings };
+    return { token: String(known.version), listings };
   };
 }
 
@@ -110,7 +111,7 @@ export function createKnownPages(): KnownPages {
     });
     const isLast = listings.every(({ rows }) => rows.length < PART_ROWS);
     if (!isLast) unfinished.set(number, known);
-    return { version: known.version, listings, more: isLast ? undefined : number };
+    return { token: known.token, listings, more: isLast ? undefined : number };
   }
 
   return {
@@ -131,7 +132,7 @@ export async function collectPages(
   const listings = first.listings.map(({ kind, baselined }) => {
     return [kind, { baselined, records: new Map<string, KnownRecord>() }] as const;
   });
-  const known = { version: first.version, listings: new Map(listings) };
+  const known = { token: first.token, listings: new Map(listings) };
   for (let page = first; ;) {
     for (const { kind, rows } of page.listings) {
       const records = known.listings.get(kind)?.records;

@@ -32,9 +32,12 @@ export function createPollCommit(db: Connection): PollCommits {
   }
 
   /** Returns the key of the project; undefined if another commit came first. */
-  function updateProject({ project, health, version, listings }: PollPart): number | undefined {
+  function updateProject({ project, health, token, listings }: PollPart): number | undefined {
     const row = { project, ...toHealthColumns(health) };
-    const key = updateHealth(row, { version, increment: listings.length > 0 ? 1 : 0 });
+    const key = updateHealth(row, {
+      version: Number(token),
+      increment: listings.length > 0 ? 1 : 0,
+    });
     if (key === undefined) findProject(project);
     return key;
   }

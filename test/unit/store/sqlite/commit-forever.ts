@@ -13,7 +13,7 @@ const store = await openStore({
 await store.configureProjects(['p'], 1);
 const health = await store.loadHealth('p');
 for (let round = 0; ; round += 1) {
-  const { version, listings } = await store.loadKnown('p', ['prompt']);
+  const { token, listings } = await store.loadKnown('p', ['prompt']);
   const known = listings.get('prompt');
   if (known === undefined) throw new Error('not loaded');
   const listing = listingOf({
@@ -24,7 +24,7 @@ for (let round = 0; ; round += 1) {
     project: 'p',
     at: round,
     health,
-    version,
+    token,
     listings: new Map([['prompt', changes]]),
   });
   for (const { transitionId, from, to } of transitions ?? []) {

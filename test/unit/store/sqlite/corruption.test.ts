@@ -30,7 +30,7 @@ describe('a damaged store', () => {
   const open = () => openStoreInProcess({ path, clock: systemClock, emit: () => {} });
 
   async function see(store: Awaited<ReturnType<typeof open>>, status: string) {
-    const { version, listings } = await store.loadKnown('p', ['prompt']);
+    const { token, listings } = await store.loadKnown('p', ['prompt']);
     const known = listings.get('prompt');
     if (known === undefined) throw new Error('not loaded');
     const statuses = Object.fromEntries(
@@ -41,7 +41,7 @@ describe('a damaged store', () => {
       missingAfter: 3,
     });
     const health = await store.loadHealth('p');
-    const commit = { project: 'p', at: 1, health, version };
+    const commit = { project: 'p', at: 1, health, token };
     await store.commitPoll({ ...commit, listings: new Map([['prompt', changes]]) });
   }
 

@@ -34,9 +34,9 @@ it('a daemon that is killed during a commit loses no acknowledged transition', a
   const failed = rows.filter(({ to }) => to === 'FAILED').map((row) => row.transitionId);
   const pending = await store.pendingFailures({ limitPerProject: Number.MAX_SAFE_INTEGER });
   expect(pending.map(({ transitionId }) => transitionId)).toEqual(failed);
-  const { version, listings } = await store.loadKnown('p', ['prompt']);
+  const { token, listings } = await store.loadKnown('p', ['prompt']);
   expect(listings.get('prompt')?.records.get('x')?.status).toBe(rows.at(-1)?.to);
-  expect(version).toBe(rows.length + 1);
+  expect(token).toBe(String(rows.length + 1));
   await store.close();
 
   const db = new Database(path, { readonly: true });

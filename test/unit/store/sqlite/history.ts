@@ -14,13 +14,13 @@ export async function see(
   at: number,
   kind: Kind = 'prompt',
 ): Promise<void> {
-  const { version, listings } = await store.loadKnown(project, [kind]);
+  const { token, listings } = await store.loadKnown(project, [kind]);
   const known = listings.get(kind);
   if (known === undefined) throw new Error('not loaded');
   const { changes } = await compareListing(known, listingOf(statuses), { at, missingAfter: 3 });
   const health = await store.loadHealth(project);
   const durations = kind === 'prompt' ? countDurations(changes.transitions, at) : [];
-  const commit = { project, at, health, version, durations };
+  const commit = { project, at, health, token, durations };
   await store.commitPoll({ ...commit, listings: new Map([[kind, changes]]) });
 }
 

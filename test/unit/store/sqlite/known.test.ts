@@ -12,7 +12,7 @@ it('pages of known records are forgotten once one cannot be read', () => {
   };
   const pages = createKnownPages();
   const { more = 0, listings } = pages.first({
-    version: 1,
+    token: '1',
     listings: [{ kind: 'prompt', baselined: true, next }],
   });
   expect(listings[0]?.rows).toHaveLength(PART_ROWS);

@@ -20,7 +20,7 @@ it('a pruned project leaves no row behind', async () => {
   const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
   await store.configureProjects(['p'], 1);
   for (const status of ['RUNNING', 'FAILED']) {
-    const { version, listings } = await store.loadKnown('p', ['prompt']);
+    const { token, listings } = await store.loadKnown('p', ['prompt']);
     const known = listings.get('prompt');
     if (known === undefined) throw new Error('not loaded');
     const statuses = Object.fromEntries(
@@ -34,7 +34,7 @@ it('a pruned project leaves no row behind', async () => {
       missingAfter: 3,
     });
     const health = await store.loadHealth('p');
-    const commit = { project: 'p', at: 5, health, version };
+    const commit = { project: 'p', at: 5, health, token };
     await store.commitPoll({ ...commit, listings: new Map([['prompt', changes]]) });
   }
   for (const failure of await store.pendingFailures({ limitPerProject: 9999 })) {

@@ -12,10 +12,10 @@ const IDS = Array.from({ length: 600 }, (_, n) => `p${String(n).padStart(3, '0')
 
 /** Prepares the commit of a listing with this number of running prompts. */
 async function prepare(store: SqliteStore, project: string, running: number) {
-  const { version } = await store.loadKnown(project, ['prompt']);
+  const { token } = await store.loadKnown(project, ['prompt']);
   const records = Array.from({ length: running }, (_, n) => recordOf(String(n), 'RUNNING'));
   const listings = new Map([['prompt', changesOf({ baseline: true, records })] as const]);
-  return async () => await store.commitPoll({ project, at: 1, health: UP, version, listings });
+  return async () => await store.commitPoll({ project, at: 1, health: UP, token, listings });
 }
 
 function runningOf({ projects }: StoreSnapshot): Readonly<Record<string, number | undefined>> {

@@ -48,7 +48,9 @@ describe('a failed transaction', () => {
       configure: () => write(() => projects.configure(['p'], 1)),
       commit: (changes: Changes, version: number) => {
         const listings = new Map([['prompt', changes] as const]);
-        const parts = [...toParts({ project: 'p', at: 5, health: HEALTH, version, listings })];
+        const parts = [
+          ...toParts({ project: 'p', at: 5, health: HEALTH, token: String(version), listings }),
+        ];
         for (const [index, part] of parts.entries()) {
           const place = { begins: index === 0, ends: index === parts.length - 1 };
           run(place, () => polls.commit(part));
