@@ -1,11 +1,12 @@
-import { stat } from 'node:fs/promises';
-import { connect } from './connection.ts';
+import { randomBytes } from 'node:crypto';
+import { rmSync } from 'node:fs';
+import { lstat, open, realpath, rename, stat } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { StoreError } from '../../monitor/errors.ts';
-import { assertIntact, withStoreErrors } from './errors.ts';
-import { assertNotOwn } from './file/own-files.ts';
-import { openReadable } from './sqlite-reader.ts';
-import { fileSize } from './file/store-file.ts';
-import { writeWhole } from './file/whole-file.ts';
+import { connect } from './connection.ts';
+import { assertIntact, isSystemError, withStoreErrors } from './errors.ts';
+import { fileSize } from './file.ts';
+import { findStore, openReadable } from './sqlite-reader.ts';
 
 export interface BackupOptions {
   /** Path of the store. */
@@ -25,24 +26,59 @@ export interface BackupOptions {
  * @throws {Error} with a system `code` when the copy cannot be written
  */
 export async function backUp({ path, target, replace }: BackupOptions): Promise<number> {
-  await assertNotOwn(path, target);
-  await assertNoLog(target);
+  await assertFree(path, target, replace);
   const { db, close } = await openReadable(path, 'earlier too');
+  const draft = `${target}.partial-${randomBytes(6).toString('hex')}`;
+  const removeDraft = () => rmSync(draft, { force: true });
+  // A signal ends the process by `process.exit`.
+  process.once('exit', removeDraft);
   try {
-    await withStoreErrors(path, () => assertIntact(db, path));
-    await writeWhole(target, replace, async ({ path: copy }) => {
-      // VACUUM reads in one transaction; sqlite3_backup would start again after each commit of the daemon.
-      await withStoreErrors(path, () => db.prepare('VACUUM INTO ?').run(copy));
-      await verify(copy);
+    // SQLite fills a file that is empty, and keeps who may read it.
+    await using file = await open(draft, 'wx', 0o600);
+    // VACUUM reads in one transaction; sqlite3_backup would start again after each commit of the daemon.
+    await withStoreErrors(path, () => {
+      assertIntact(db, path);
+      db.prepare('VACUUM INTO ?').run(draft);
     });
+    await withStoreErrors(target, () => verify(draft));
+    await file.sync();
+    await rename(draft, target);
   } finally {
+    removeDraft();
+    process.off('exit', removeDraft);
     close();
   }
+  await syncDirectory(dirname(target));
   return (await stat(target)).size;
 }
 
-/** Rejects a target with the log or journal of another store beside it: SQLite would apply it to the copy. */
-async function assertNoLog(target: string): Promise<void> {
+/**
+ * @throws {StoreError} about a target that is a file of the store, or exists and may not be replaced, or has the log or journal
+ * of another store beside it, which SQLite would apply to the copy
+ */
+async function assertFree(path: string, target: string, replace: boolean): Promise<void> {
+  const store = await findStore(path);
+  const name = join(await realpath(dirname(target)), basename(target));
+  const file = await realpath(target).catch(() => name);
+  for (const suffix of ['', '-wal', '-shm', '-journal', '.lock']) {
+    if (name !== store + suffix && file !== store + suffix) continue;
+    const what = suffix === '' ? 'the store itself' : `the store's ${suffix} file`;
+    throw new StoreError('other', `${target} is ${what}: choose another name`);
+  }
+  const found = await (replace ? stat : lstat)(target).catch((error: unknown) => {
+    if (isSystemError(error, 'ENOENT')) return undefined;
+    throw error;
+  });
+  if (found !== undefined && !replace) {
+    throw new StoreError(
+      'other',
+      `${target} exists: choose another name, or replace it by --force`,
+    );
+  }
+  // A device such as /dev/null must stay one.
+  if (found?.isFile() === false) {
+    throw new StoreError('other', `${target} is not a file: choose another name`);
+  }
   for (const log of [`${target}-wal`, `${target}-journal`]) {
     if ((await fileSize(log)) === 0) continue;
     throw new StoreError(
@@ -52,11 +88,21 @@ async function assertNoLog(target: string): Promise<void> {
   }
 }
 
-async function verify(copy: string): Promise<void> {
+function verify(copy: string): void {
   const db = connect(copy, { readonly: true, busyTimeoutMs: 0 });
   try {
-    await withStoreErrors(copy, () => assertIntact(db, copy));
+    assertIntact(db, copy);
   } finally {
     db.close();
+  }
+}
+
+/** Makes the name of the copy survive a loss of power, where the file system can promise that. */
+async function syncDirectory(path: string): Promise<void> {
+  try {
+    await using directory = await open(path, 'r');
+    await directory.sync();
+  } catch {
+    // CIFS, FUSE, and directories that cannot be read.
   }
 }

@@ -2,7 +2,7 @@ import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { Connection } from './connection.ts';
 import { assertIntact, toStoreError, withStoreErrors } from './errors.ts';
 import { HEALTH_COLUMNS } from '../rows.ts';
-import { takeLock } from './file/lock.ts';
+import { takeLock } from './file.ts';
 import { SPECIAL } from './sql/error-totals.ts';
 import { findStore, openReadable } from './sqlite-reader.ts';
 

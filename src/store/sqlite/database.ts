@@ -1,6 +1,5 @@
 import type { PruneLimits, Store } from '../../monitor/ports/store.ts';
 import { connect, type Connection } from './connection.ts';
-import { makeDurable } from './file/durability.ts';
 import { assertIntact } from './errors.ts';
 import { createCauseQuery } from './sql/cause-query.ts';
 import { createDurationQuery } from './sql/duration-query.ts';
@@ -13,8 +12,15 @@ import {
   type ListingChanges,
   type ListingNews,
 } from './sql/listing-changes.ts';
-import { BUSY_TIMEOUT_MS, takeLock } from './file/lock.ts';
-import { assertNotNewer, migrate, readMigrations, schemaVersion } from './sql/migrate.ts';
+import {
+  assertOwn,
+  BUSY_TIMEOUT_MS,
+  createPrivately,
+  makeDurable,
+  rememberFiles,
+  takeLock,
+} from './file.ts';
+import { migrate, readMigrations } from './sql/migrate.ts';
 import { createMoveQuery } from './sql/move-query.ts';
 import { createPollCommit } from './sql/poll-commit.ts';
 import type { HealthRow, PollPart } from './sql/poll-rows.ts';
@@ -22,8 +28,6 @@ import { createProjects } from './sql/projects.ts';
 import { createPruning } from './sql/pruning.ts';
 import { createRowQueries } from './sql/row-queries.ts';
 import { createSnapshotRows, type SnapshotRows } from './sql/snapshot.ts';
-import { identify, rememberFiles } from './file/same-files.ts';
-import { createPrivately } from './file/store-file.ts';
 import { createTransactions, type Place } from './sql/transactions.ts';
 
 /** A method of the store as its thread has it: synchronous. */
@@ -117,30 +121,19 @@ export async function openDatabase(
   using opened = new DisposableStack();
   opened.defer(await takeLock(file));
   await createPrivately(file);
-  // Recorded before the store is opened: the check of a large store takes long enough for a replacement.
-  const assertFiles = remember([file, path, `${file}.lock`]);
   const db = connect(file, { readonly: false, busyTimeoutMs: BUSY_TIMEOUT_MS });
   opened.defer(() => db.close());
-  // This read opens the log, unless the store is new or was restored.
-  assertNotNewer(schemaVersion(db), file);
-  const log = [`${file}-wal`, `${file}-shm`];
-  const assertFirstLog = remember(log.filter((each) => identify(each) !== undefined));
+  assertOwn(db, file);
   assertIntact(db, file);
   migrate(db, migrations);
   makeDurable(db);
   const reader = connect(file, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
   opened.defer(() => reader.close());
-  assertFiles();
-  assertFirstLog();
   const changes = createListingChanges(db);
   const writes = createWrites(db, changes);
   const rows = createReads(reader);
-  // The prepared statements have opened the log in any case.
-  const assertLog = remember(log);
-  const assertInPlace = () => {
-    assertFiles();
-    assertLog();
-  };
+  // The prepared statements have opened the log.
+  const assertInPlace = remember([file, path, `${file}-wal`, `${file}-shm`, `${file}.lock`]);
   const reads = { ...rows, assertInPlace };
   const run = createTransactions(db, assertInPlace);
   for (const project of createProjects(reader).configured()) changes.note(project, 'listings');

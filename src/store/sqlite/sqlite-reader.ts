@@ -5,17 +5,15 @@ import { StoreError } from '../../monitor/errors.ts';
 import type { StoreReader } from '../../monitor/ports/store.ts';
 import { connect, distrust, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
-import { assertNotNewer, assertNotOlder, schemaVersion } from './sql/migrate.ts';
+import { assertNotOlder, schemaVersion } from './sql/migrate.ts';
 import { createCauseQuery } from './sql/cause-query.ts';
 import { createDurationQuery } from './sql/duration-query.ts';
 import { createEventQuery } from './sql/event-query.ts';
 import { createFailureCounts } from './sql/failure-counts.ts';
 import { createMoveQuery } from './sql/move-query.ts';
-import { noteOpen } from './file/open-files.ts';
 import { createRowQueries } from './sql/row-queries.ts';
-import { rememberFiles } from './file/same-files.ts';
 import { createSnapshotReader } from './sql/snapshot.ts';
-import { fileSize, inspectStoreFile } from './file/store-file.ts';
+import { assertOwn, fileSize, inspectStoreFile, rememberFiles } from './file.ts';
 
 /** Time for which SQLite waits for another process, ms. Longer than a daemon waits: a closing daemon locks the store. */
 const BUSY_TIMEOUT_MS = 5000;
@@ -50,12 +48,10 @@ export async function openReadable(
   return await withStoreErrors(path, async () => {
     const file = await findStore(path);
     using opened = new DisposableStack();
-    opened.defer(noteOpen(file));
     const db = await connectReadable(file);
     opened.defer(() => db.close());
-    const version = schemaVersion(db);
-    assertNotNewer(version, path);
-    if (versions === 'current') assertNotOlder(version, path);
+    assertOwn(db, path);
+    if (versions === 'current') assertNotOlder(schemaVersion(db), path);
     const held = opened.move();
     return { db, assertInPlace: rememberFiles([path]), close: () => held.dispose() };
   });

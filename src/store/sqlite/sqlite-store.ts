@@ -8,9 +8,8 @@ import { withStoreErrors } from './errors.ts';
 import { createListings, type Listings } from './listings.ts';
 import { collectPages } from './sql/known.ts';
 import { createPolls } from './polls.ts';
-import { noteOpen } from './file/open-files.ts';
 import { PAGE_PROJECTS } from './sql/snapshot.ts';
-import { fileSize, inspectStoreFile, prepareRealPath } from './file/store-file.ts';
+import { fileSize, inspectStoreFile, prepareRealPath } from './file.ts';
 import { startThread, type StoreThread } from './client.ts';
 import { createWriteQueue } from './write-queue.ts';
 
@@ -46,13 +45,10 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
   return await withStoreErrors(options.path, async () => {
     const file = await prepareRealPath(options.path);
     const found = await inspectStoreFile(file);
-    using opened = new DisposableStack();
-    opened.defer(noteOpen(file));
     const paths = { path: options.path, file };
     const thread = await (options.startThread ?? startThread)(paths);
     if (found === 'absent') options.onCreated?.(file);
-    const held = opened.move();
-    return createStore(file, thread, options, () => held.dispose());
+    return createStore(file, thread, options);
   });
 }
 
@@ -60,7 +56,6 @@ function createStore(
   file: string,
   thread: StoreThread,
   { clock, emit }: StoreOptions,
-  onClosed: () => void,
 ): SqliteStore {
   const listings = createListings();
   listings.update(thread.news);
@@ -94,13 +89,9 @@ function createStore(
   async function close(): Promise<void> {
     files.stop();
     openWork.refuse();
-    try {
-      await openWork.close();
-      await polls.close();
-      await thread.close();
-    } finally {
-      onClosed();
-    }
+    await openWork.close();
+    await polls.close();
+    await thread.close();
   }
 
   return {

@@ -1,4 +1,5 @@
-import { link, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -113,6 +114,23 @@ describe('a backup', () => {
     },
   );
 
+  it('rejects a target that is a pipe', async () => {
+    execFileSync('mkfifo', [target]);
+    await expect(backUp({ path, target, replace: true })).rejects.toThrow(
+      `${target} is not a file: choose another name`,
+    );
+    expect((await stat(target)).isFIFO()).toBe(true);
+  });
+
+  it('leaves no draft when a signal ends the process', async () => {
+    await using child = startChild('back-up-and-exit.ts', path, target);
+    expect((await child.lines.next()).value).toMatch(/^copy\.db\.partial-[0-9a-f]{12} 600$/);
+    // Waits until stdout is closed.
+    await child.lines.next();
+    const names = await readdir(directory.path);
+    expect(names.filter((name) => !name.startsWith('store.db'))).toEqual([]);
+  });
+
   it('leaves no file beside the store if it is damaged', async () => {
     const db = new Database(path);
     db.exec("UPDATE record SET name = hex(zeroblob(5e5)) WHERE id = 'a'");
@@ -127,7 +145,7 @@ describe('a backup', () => {
   });
 
   it.each(['', '-wal', '-shm', '-journal', '.lock'])(
-    'never replaces the store%s, even through another path, a symlink or a hard link',
+    'never replaces the store%s, even through another path or a symlink',
     async (suffix) => {
       const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
       await see(store, 'p', { a: 'FAILED', b: 'FAILED' }, 50);
@@ -136,9 +154,8 @@ describe('a backup', () => {
       const names = [own, join(directory.path, 'folder', '..', basename(own))];
       await mkdir(join(directory.path, 'folder'));
       if (existsSync(own)) {
-        names.push(join(directory.path, 'symlink'), join(directory.path, 'link'));
+        names.push(join(directory.path, 'symlink'));
         await symlink(own, join(directory.path, 'symlink'));
-        await link(own, join(directory.path, 'link'));
       }
       const refused = suffix === '' ? 'is the store itself' : `is the store's ${suffix} file`;
       for (const file of names) {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
-import { makeDurable } from '../../../../src/store/sqlite/file/durability.ts';
+import { makeDurable } from '../../../../src/store/sqlite/file.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
 const FULL = 2;

@@ -1,4 +1,4 @@
-import { link, mkdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import Database from 'better-sqlite3';
@@ -87,16 +87,6 @@ describe('the lock of a store', () => {
     }
   });
 
-  it('does not lose its SQLite lock to a reader in the same process', async () => {
-    const store = await open(at('store.db'));
-    await store.configureProjects(['p'], 1);
-    await (await openReader({ path: at('store.db') })).close();
-    // Reading a file and closing it drops every lock that this process has on it.
-    await using child = startChild('take-alone.ts', at('store.db'));
-    expect(await child.lines.next()).toMatchObject({ value: 'SqliteError: database is locked' });
-    await store.close();
-  });
-
   it('is released after a failed open', async () => {
     await writeFile(at('file.db'), 'text');
     await expect(open(at('file.db'))).rejects.toThrow('not an SQLite database');
@@ -122,60 +112,5 @@ describe('the lock of a store', () => {
       reason: 'corrupt',
       message: expect.stringContaining('store.db.lock is damaged: delete it'),
     });
-  });
-
-  const OTHER_PROGRAM = 'CREATE TABLE t (a); INSERT INTO t VALUES (1);';
-  const OWN = 'CREATE TABLE holder (host TEXT NOT NULL, pid INTEGER NOT NULL) STRICT;';
-
-  it('rejects the database of another program in the place of the lock file, and leaves it unchanged', async () => {
-    const trigger = 'CREATE TRIGGER run AFTER INSERT ON holder BEGIN DELETE FROM holder; END';
-    for (const sql of [OTHER_PROGRAM, OWN + OTHER_PROGRAM, `${OWN} ${trigger}`]) {
-      await rm(at('store.db.lock'), { force: true });
-      const db = new Database(at('store.db.lock'));
-      db.exec(sql);
-      db.close();
-      const before = await readFile(at('store.db.lock'));
-
-      await expect(open(at('store.db'))).rejects.toMatchObject({
-        name: 'StoreError',
-        message: expect.stringContaining('store.db.lock is the database of another program'),
-      });
-
-      expect(await readFile(at('store.db.lock'))).toEqual(before);
-    }
-  });
-
-  it('rejects a link in the place of a file beside the store, and writes nothing through it', async () => {
-    await (await open(at('store.db'))).close();
-    await rm(at('store.db.lock'));
-    await writeFile(at('victim'), '');
-    for (const suffix of ['.lock', '-wal', '-journal']) {
-      await symlink('victim', at(`store.db${suffix}`));
-
-      await expect(open(at('store.db'))).rejects.toMatchObject({
-        name: 'StoreError',
-        message: expect.stringContaining(`store.db${suffix} is a symbolic link`),
-      });
-
-      expect(await readFile(at('victim'), 'utf8')).toBe('');
-      await rm(at(`store.db${suffix}`));
-    }
-  });
-
-  it('rejects an empty lock file that is also the file of another program', async () => {
-    await writeFile(at('victim'), '');
-    await link(at('victim'), at('store.db.lock'));
-    await expect(open(at('store.db'))).rejects.toThrow('has several names (hard links)');
-    expect(await readFile(at('victim'), 'utf8')).toBe('');
-  });
-
-  it('accepts a lock file that a snapshot by hard links has given another name', async () => {
-    await (await open(at('store.db'))).close();
-    await link(at('store.db'), at('snapshot.db'));
-    await link(at('store.db.lock'), at('snapshot.db.lock'));
-    const store = await open(at('store.db'));
-    await store.configureProjects(['p'], 1);
-    expect(await store.projects()).toEqual(['p']);
-    await store.close();
   });
 });

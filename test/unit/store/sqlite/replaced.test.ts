@@ -1,12 +1,8 @@
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { renameSync } from 'node:fs';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
 import type { Clock } from '../../../../src/monitor/ports/clock.ts';
-import type { Connection } from '../../../../src/store/sqlite/connection.ts';
-import { openDatabase } from '../../../../src/store/sqlite/database.ts';
 import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
 import { eventLog } from '../../../support/monitor.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
@@ -106,22 +102,6 @@ describe('a store whose files are moved or replaced', () => {
     });
     await store.close();
     await other.close();
-  });
-
-  it.each(FILES)('is not opened if $what replaced during the integrity check', async ({ path }) => {
-    const { store } = await openLinked();
-    const paths = { path: at('link.db'), file: at('data/store.db') };
-    await store.close();
-    await writeFile(at('other'), '');
-    const pragma = Reflect.get(Database.prototype, 'pragma');
-    vi.spyOn(Database.prototype, 'pragma').mockImplementation(function (
-      this: Connection,
-      ...args
-    ): unknown {
-      if (args[0] === 'integrity_check(1)') renameSync(at('other'), at(path));
-      return Reflect.apply(pragma, this, args);
-    });
-    await expect(openDatabase(paths)).rejects.toMatchObject({ reason: 'replaced' });
   });
 
   it('does not touch the log of the store that took its place when it closes', async () => {

@@ -3,7 +3,7 @@ import Database from 'better-sqlite3';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { KnownRecord } from '../../../../src/domain/record.ts';
 import type { Changes } from '../../../../src/domain/transition.ts';
-import { makeDurable } from '../../../../src/store/sqlite/file/durability.ts';
+import { makeDurable } from '../../../../src/store/sqlite/file.ts';
 import { migrate, readMigrations } from '../../../../src/store/sqlite/sql/migrate.ts';
 import { createKnownRows } from '../../../../src/store/sqlite/sql/known.ts';
 import { createPollCommit } from '../../../../src/store/sqlite/sql/poll-commit.ts';
