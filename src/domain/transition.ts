@@ -1,5 +1,6 @@
 import type { KnownListing, KnownRecord, Listing, ObservedRecord } from './record.ts';
 import type { Origin, Status } from './status.ts';
+import { SummaryChange } from './summary.ts';
 import { inTurns } from './turns.ts';
 
 /** A record's move from one status to another. */
@@ -23,6 +24,7 @@ export interface Changes {
   readonly transitions: readonly Transition[];
   /** Records that became gone with this listing. */
   readonly gone: readonly KnownRecord[];
+  readonly summary: SummaryChange;
 }
 
 /** Time of a listing, and the limit for records that are missing from it. */
@@ -40,6 +42,37 @@ export interface Detected {
   readonly missing: readonly string[];
 }
 
+/** Changes as a comparison finds them. */
+class FoundChanges implements Changes {
+  readonly baseline: boolean;
+  readonly records: KnownRecord[] = [];
+  readonly transitions: Transition[] = [];
+  readonly gone: KnownRecord[] = [];
+  readonly summary = new SummaryChange();
+
+  constructor(baseline: boolean) {
+    this.baseline = baseline;
+  }
+
+  add(before: KnownRecord | undefined, record: KnownRecord): void {
+    this.records.push(record);
+    if (record.gone) this.gone.push(record);
+    this.summary.addRecord(before, record);
+  }
+
+  addTransition(
+    before: KnownRecord | undefined,
+    { id, name, status: to }: ObservedRecord,
+    at: number,
+  ): void {
+    const from = before?.status ?? 'NEW';
+    const heldMs = before === undefined ? undefined : Math.max(0, at - before.since);
+    const wasMissing = before !== undefined && before.missing > 0;
+    this.transitions.push({ id, name, from, to, heldMs, ...(wasMissing && { wasMissing }) });
+    this.summary.addTransition(from, to);
+  }
+}
+
 /**
  * Compares a listing with the stored records (docs/specification.md#transitions). Pure. No other code decides what
  * counts as a transition.
@@ -49,33 +82,26 @@ export async function compareListing(
   listing: Listing,
   { at, missingAfter }: DetectionOptions,
 ): Promise<Detected> {
-  const records: KnownRecord[] = [];
-  const transitions: Transition[] = [];
+  const changes = new FoundChanges(!known.baselined);
   await inTurns(listing.records.values(), (observed) => {
     const before = known.records.get(observed.id);
     const moved = before?.status !== observed.status;
-    if (moved && known.baselined) transitions.push(transition(before, observed, at));
+    if (moved && known.baselined) changes.addTransition(before, observed, at);
     if (before === undefined || moved || differs(before, observed)) {
       const since = before === undefined || moved ? at : before.since;
-      records.push({ ...observed, since, missing: 0, gone: false });
+      changes.add(before, { ...observed, since, missing: 0, gone: false });
     }
   });
   await inTurns(listing.idsWithoutStatus, (id) => {
     const before = known.records.get(id);
     if (before !== undefined && !listing.records.has(id) && (before.missing > 0 || before.gone)) {
-      records.push({ ...before, missing: 0, gone: false });
+      changes.add(before, { ...before, missing: 0, gone: false });
     }
   });
   const isAbsent = ({ id }: KnownRecord) =>
     !listing.records.has(id) && !listing.idsWithoutStatus.has(id);
-  const absent = await countAbsent(known, isAbsent, listing.complete, missingAfter);
-  const changes = {
-    baseline: !known.baselined,
-    records: records.concat(absent.counted),
-    transitions,
-    gone: absent.gone,
-  };
-  return { changes, missing: absent.missing };
+  const missing = await countAbsent(changes, known, isAbsent, listing.complete, missingAfter);
+  return { changes, missing };
 }
 
 /**
@@ -87,19 +113,22 @@ export async function compareUnchanged(
   absent: KnownListing,
   missingAfter: number,
 ): Promise<Detected> {
-  const { counted, gone, missing } = await countAbsent(absent, () => true, true, missingAfter);
-  return { changes: { baseline: false, records: counted, transitions: [], gone }, missing };
+  const changes = new FoundChanges(false);
+  const missing = await countAbsent(changes, absent, () => true, true, missingAfter);
+  return { changes, missing };
 }
 
-/** Counts one more listing for each absent record if the listing is complete, and decides which of them are gone by it. */
+/**
+ * Counts one more listing for each absent record if the listing is complete, and decides which of them are gone by it. Returns
+ * the ids of the others.
+ */
 async function countAbsent(
+  changes: FoundChanges,
   known: KnownListing,
   isAbsent: (record: KnownRecord) => boolean,
   complete: boolean,
   missingAfter: number,
-) {
-  const counted: KnownRecord[] = [];
-  const gone: KnownRecord[] = [];
+): Promise<readonly string[]> {
   const missing: string[] = [];
   await inTurns(known.records.values(), (before) => {
     if (before.gone || !isAbsent(before)) return;
@@ -109,26 +138,10 @@ async function countAbsent(
     }
     const count = before.missing + 1;
     const record = { ...before, missing: count, gone: count >= missingAfter };
-    counted.push(record);
-    if (record.gone) gone.push(record);
-    else missing.push(record.id);
+    changes.add(before, record);
+    if (!record.gone) missing.push(record.id);
   });
-  return { counted, gone, missing };
-}
-
-function transition(
-  before: KnownRecord | undefined,
-  observed: ObservedRecord,
-  at: number,
-): Transition {
-  return {
-    id: observed.id,
-    name: observed.name,
-    from: before?.status ?? 'NEW',
-    to: observed.status,
-    heldMs: before === undefined ? undefined : Math.max(0, at - before.since),
-    ...(before !== undefined && before.missing > 0 && { wasMissing: true }),
-  };
+  return missing;
 }
 
 function differs(before: KnownRecord, observed: ObservedRecord): boolean {

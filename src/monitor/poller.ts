@@ -1,6 +1,6 @@
 import { countDurations } from '../domain/limits.ts';
 import type { AnomalySummary } from '../domain/record.ts';
-import { KINDS, type Kind, type Status } from '../domain/status.ts';
+import { KINDS, type Kind } from '../domain/status.ts';
 import { compareListing, compareUnchanged, type Changes } from '../domain/transition.ts';
 import { inTurns } from '../domain/turns.ts';
 import { ApiError, StoreError } from './errors.ts';
@@ -351,11 +351,9 @@ export class Poller {
     transitions: readonly CommittedTransition[],
   ): Promise<void> {
     const { emit } = this.#options;
-    for (const [kind, { baseline, records }] of changes) {
-      if (!baseline) continue;
-      const counts: Partial<Record<Status, number>> = {};
-      for (const { status } of records) counts[status] = (counts[status] ?? 0) + 1;
-      emit({ type: 'listing.baseline', project, kind, counts });
+    for (const [kind, { baseline, summary }] of changes) {
+      const counts = Object.fromEntries(summary.counts);
+      if (baseline) emit({ type: 'listing.baseline', project, kind, counts });
     }
     const emitTransition = (transition: CommittedTransition) =>
       emit({ type: 'record.transition', project, transition });

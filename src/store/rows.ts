@@ -1,11 +1,20 @@
 import type { ErrorTotal, NoErrorInfoReason, Settlement } from '../domain/failure.ts';
 import type { KnownRecord } from '../domain/record.ts';
-import type { Kind, Origin, PromptStatus, Status } from '../domain/status.ts';
+import {
+  statusesOf,
+  UNFINISHED_STATUSES,
+  type Kind,
+  type Origin,
+  type PromptStatus,
+  type Status,
+} from '../domain/status.ts';
+import type { Summary } from '../domain/summary.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type {
   CauseList,
   CauseRow,
   FailureRow,
+  ListingSnapshot,
   PendingFailure,
   PollHealth,
   StatusRow,
@@ -170,6 +179,35 @@ export type ErrorTotalColumns = readonly [label: string, count: number, firstSee
 
 export function toErrorTotals(rows: readonly ErrorTotalColumns[]): readonly ErrorTotal[] {
   return rows.map(([label, count, firstSeenAt]) => ({ label, count, firstSeenAt }));
+}
+
+/** Returns what a snapshot shows of a listing with this summary. */
+export function toListingSnapshot(kind: Kind, summary: Summary): ListingSnapshot {
+  // Most projects have no datasets; all of them share one snapshot.
+  return summary.counts === undefined ? NEVER_LISTED[kind] : snapshotOf(kind, summary);
+}
+
+const NEVER_LISTED: Readonly<Record<Kind, ListingSnapshot>> = {
+  prompt: snapshotOf('prompt', {}),
+  dataset: snapshotOf('dataset', {}),
+};
+
+function snapshotOf(kind: Kind, summary: Summary): ListingSnapshot {
+  const { counts, missing = 0, gone = 0, failedAt, oldest, totals = [] } = summary;
+  return {
+    counts: new Map(statusesOf(kind).map((status) => [status, counts?.[status] ?? 0])),
+    missing,
+    goneTotal: gone,
+    transitions: totals,
+    lastFailureAt: failedAt,
+    oldest: new Map(
+      UNFINISHED_STATUSES.flatMap((status) => {
+        const since = oldest?.[status];
+        return since === undefined ? [] : [[status, since] as const];
+      }),
+    ),
+    errors: [],
+  };
 }
 
 /** The columns of a cause, with the totals of all causes. */

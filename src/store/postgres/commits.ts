@@ -1,4 +1,5 @@
 import type { Kind } from '../../domain/status.ts';
+import type { Summary } from '../../domain/summary.ts';
 import type { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
@@ -15,7 +16,7 @@ import {
   type ResolvedRow,
   withIds,
 } from './sql/poll-commit.ts';
-import type { ListingAfter, Summaries } from './sql/summaries.ts';
+import type { Summaries } from './sql/summaries.ts';
 
 const RESOLVE_AGAIN_MS = 500;
 
@@ -68,7 +69,7 @@ export function createCommits(options: CommitsOptions): Commits {
   async function commitUnder(
     context: CommitContext,
     poll: PollCommit,
-    after: ReadonlyMap<Kind, ListingAfter>,
+    after: ReadonlyMap<Kind, Summary>,
   ): Promise<readonly CommittedTransition[] | undefined> {
     const started = clock.monotonic();
     const { statement, values } = commitOf(poll, after, context, worker);
@@ -87,7 +88,7 @@ export function createCommits(options: CommitsOptions): Commits {
   async function resolve(
     context: CommitContext,
     poll: PollCommit,
-    after: ReadonlyMap<Kind, ListingAfter>,
+    after: ReadonlyMap<Kind, Summary>,
     started: number,
   ): Promise<readonly CommittedTransition[] | undefined> {
     const { project } = poll;

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach } from 'vitest';
 import type { KnownRecord } from '../../../src/domain/record.ts';
 import { KINDS, type Kind, type Status } from '../../../src/domain/status.ts';
+import { SummaryChange } from '../../../src/domain/summary.ts';
 import { type Changes, type Transition, compareListing } from '../../../src/domain/transition.ts';
 import type { Observer } from '../../../src/monitor/events.ts';
 import type {
@@ -161,6 +162,13 @@ export function moveOf(id: string, to: Status): Transition {
   return { id, name: undefined, from: 'RUNNING', to, heldMs: 1 };
 }
 
-export function changesOf(some: Partial<Changes>): Changes {
-  return { baseline: false, records: [], transitions: [], gone: [], ...some };
+/** Makes changes of records that are new, except those that are known. */
+export function changesOf(some: Partial<Changes>, known: readonly KnownRecord[] = []): Changes {
+  const summary = new SummaryChange();
+  for (const record of some.records ?? []) {
+    const before = known.find(({ id }) => id === record.id);
+    summary.addRecord(before, record);
+  }
+  for (const { from, to } of some.transitions ?? []) summary.addTransition(from, to);
+  return { baseline: false, records: [], transitions: [], gone: [], summary, ...some };
 }

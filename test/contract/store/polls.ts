@@ -71,7 +71,7 @@ export function describePolls(h: Harness): void {
       const before = recordOf('x', 'UNKNOWN', { statusRaw: 'ODD', missing: 1, since: 1 });
       const after = recordOf('x', 'NONE', { name: undefined, timestamp: undefined, since: 2 });
       await h.commit('p', { dataset: changesOf({ baseline: true, records: [before] }) });
-      await h.commit('p', { dataset: changesOf({ records: [after] }) });
+      await h.commit('p', { dataset: changesOf({ records: [after] }, [before]) });
       expect((await h.known('p', 'dataset'))?.records).toEqual(new Map([['x', after]]));
     });
 

@@ -82,7 +82,8 @@ export function describeTogether(h: Harness): void {
       h.log.clear();
       const transitions = ids.map((id) => moveOf(id, 'FAILED'));
       const gone = [recordOf('x0', 'RUNNING', { gone: true })];
-      const committed = await h.commit('p', { prompt: changesOf({ transitions, gone }) });
+      const changes = changesOf({ records: gone, transitions, gone }, records);
+      const committed = await h.commit('p', { prompt: changes });
       expect(committed?.map(({ id }) => id)).toEqual(ids);
       const rows = await h.store.transitions({});
       expect(rows.map(({ transitionId }) => transitionId).toReversed()).toEqual(

@@ -6,6 +6,7 @@ import { UNFINISHED_STATUSES } from '../../../src/domain/status.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { Poller, type PolledProject } from '../../../src/monitor/poller.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
+import { changesOf } from '../../contract/store/harness.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 import { eventLog, fakeClock, listingOf, scriptedService } from '../../support/monitor.ts';
@@ -627,13 +628,12 @@ async function commitElsewhere(store: Store): Promise<void> {
   const { token, listings } = await store.loadKnown('p', ['prompt']);
   const records = [...(listings.get('prompt')?.records.values() ?? [])];
   const health = await store.loadHealth('p');
-  const changes = { baseline: false, records, transitions: [], gone: [] };
   await store.commitPoll({
     project: 'p',
     at: 1,
     health,
     token,
-    listings: new Map([['prompt', changes]]),
+    listings: new Map([['prompt', changesOf({ records })]]),
   });
 }
 

@@ -1,9 +1,9 @@
 import type { Kind, Status } from '../../../domain/status.ts';
+import type { Summary } from '../../../domain/summary.ts';
 import type { CommittedTransition, PollCommit } from '../../../monitor/ports/store.ts';
 import { toHealthColumns } from '../../rows.ts';
 import type { Statement } from '../database.ts';
 import { builtStatement } from './built-statement.ts';
-import type { ListingAfter } from './summaries.ts';
 
 /** The ownership under which polls of a project are committed. Another ownership is another object. */
 export interface CommitContext {
@@ -115,7 +115,7 @@ interface CommitMove {
 /** Returns the statement that commits a poll, with its values. */
 export function commitOf(
   { project, at, health, token, listings, durations = [] }: PollCommit,
-  after: ReadonlyMap<Kind, ListingAfter>,
+  summaries: ReadonlyMap<Kind, Summary>,
   { epoch, nextTickAt }: CommitContext,
   worker: string,
 ): { readonly statement: Statement; readonly values: readonly unknown[] } {
@@ -124,11 +124,14 @@ export function commitOf(
   const records: CommitRecord[] = [];
   const moves: CommitMove[] = [];
   for (const [kind, changes] of listings) {
+    const appeared = new Set(
+      changes.transitions.filter(({ from }) => from === 'NEW').map(({ id }) => id),
+    );
     for (const record of changes.records) {
       records.push({
         kind,
         id: record.id,
-        is_new: after.get(kind)?.before.has(record.id) !== true,
+        is_new: changes.baseline || appeared.has(record.id),
         since: record.since,
         missing: record.missing,
         gone: record.gone,
@@ -152,8 +155,8 @@ export function commitOf(
     project,
     epoch,
     token,
-    toJson(after.get('prompt')),
-    toJson(after.get('dataset')),
+    toJson(summaries.get('prompt')),
+    toJson(summaries.get('dataset')),
     JSON.stringify(records),
     JSON.stringify(moves),
     at,
@@ -178,8 +181,8 @@ export function commitOf(
   };
 }
 
-function toJson(listing: ListingAfter | undefined): string | null {
-  return listing === undefined ? null : JSON.stringify(listing.summary);
+function toJson(summary: Summary | undefined): string | null {
+  return summary === undefined ? null : JSON.stringify(summary);
 }
 
 /** Returns the transitions of a poll with the ids that its commit gave them. */

@@ -1,8 +1,14 @@
 import { KINDS } from '../../../domain/status.ts';
+import type { Summary } from '../../../domain/summary.ts';
 import type { PollHealth, ProjectSnapshot, StoreSnapshot } from '../../../monitor/ports/store.ts';
-import { type ErrorTotalColumns, HEALTH_COLUMNS, toErrorTotals, toHealth } from '../../rows.ts';
+import {
+  type ErrorTotalColumns,
+  HEALTH_COLUMNS,
+  toErrorTotals,
+  toHealth,
+  toListingSnapshot,
+} from '../../rows.ts';
 import type { Statement } from '../database.ts';
-import { toListingSnapshot, type Summary } from './summary.ts';
 
 /** The columns of {@link ProjectRow} of a project `p`, as a JSON array. */
 export const PROJECT_ROW = `json_build_array(p.id, p.configured_at, ${HEALTH_COLUMNS},

@@ -11,6 +11,7 @@ import { toParts } from '../../../../src/store/sqlite/sql/poll-rows.ts';
 import { createProjects } from '../../../../src/store/sqlite/sql/projects.ts';
 import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { createTransactions } from '../../../../src/store/sqlite/sql/transactions.ts';
+import { changesOf } from '../../../contract/store/harness.ts';
 import { eventLog, fakeClock } from '../../../support/monitor.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
@@ -155,5 +156,5 @@ function manyRunning(count: number): Changes {
     missing: 0,
     gone: false,
   }));
-  return { baseline: true, records, transitions: [], gone: [] };
+  return changesOf({ baseline: true, records });
 }
