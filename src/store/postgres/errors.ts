@@ -55,9 +55,9 @@ export function toStoreError(error: unknown, secrets: readonly string[]): StoreE
   return new StoreError('io', `${TEXTS.io} (${what})`);
 }
 
-/** Whether the statement failed without an answer from the server, so that it may have been done. */
+/** Whether the statement may have been done: the server did not answer, or does not know either (40003). */
 export function isOutcomeUnknown(error: unknown): boolean {
-  return !(error instanceof DatabaseError) || /^(?:08|57P0)/.test(codeOf(error));
+  return !(error instanceof DatabaseError) || /^(?:08|57P0|40003)/.test(codeOf(error));
 }
 
 /** Whether the server says that it takes no writes, or soon will take none. */
@@ -71,7 +71,8 @@ const ERROR_PLACE = 'error_total_place';
 /** Whether two statements collided, so that the failed one can be repeated as it is. */
 export function isCollision(error: unknown): boolean {
   if (!(error instanceof DatabaseError)) return false;
-  return codeOf(error).startsWith('40') || error.constraint === ERROR_PLACE;
+  const code = codeOf(error);
+  return (code.startsWith('40') && code !== '40003') || error.constraint === ERROR_PLACE;
 }
 
 function codeOf(error: unknown): string {

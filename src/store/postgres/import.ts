@@ -6,28 +6,21 @@ import { openDatabase, type RunInTransaction } from './database.ts';
 import { migrate } from './sql/migrate.ts';
 import { readUrl } from './url.ts';
 
-/** The tables in the order in which they are filled, with the types of the columns that are filled. */
-const TABLES = {
-  project: `project_key bigint, id text, configured_at bigint, removed_at bigint, version bigint,
-    up boolean, consecutive_failures integer, reason text, last_poll_at bigint,
-    last_success_at bigint, steady_since bigint, prompts json, datasets json`,
-  record: `project_key bigint, kind text, id text, since bigint, missing integer, gone boolean,
-    status text, status_raw text, name text, timestamp text`,
-  transition: `transition_id bigint, project_key bigint, at bigint, epoch bigint, version bigint,
-    kind text, from_status text, to_status text, record_id text, record_name text`,
-  failure: `transition_id bigint, project_key bigint, tries integer, useless_tries integer,
-    first_try_at bigint, last_try_at bigint, next_try_at bigint, settled_at bigint, error_id text,
-    error_msg text, error_msg_truncated boolean, reason text, cause text, cause_id text`,
-  settlement: 'settlement_id bigint, transition_id bigint',
-  error_total: `project_key bigint, label text, place smallint, count bigint, first_seen_at bigint,
-    last_seen_at bigint`,
-  prompt_duration: 'project_key bigint, status text, day integer, bucket integer, count bigint',
-} as const;
+/** The tables in the order in which they are filled. */
+const TABLES = [
+  'project',
+  'record',
+  'transition',
+  'failure',
+  'settlement',
+  'prompt_duration',
+  'error_total',
+] as const;
 
-type Table = keyof typeof TABLES;
+type Table = (typeof TABLES)[number];
 type Row = Readonly<Record<string, string | number | null>>;
 
-/** The content of another store, by the columns of the tables above. */
+/** The content of another store. All rows of a table have the same columns, which the table has here, too. */
 interface ImportSource {
   rows(table: Table): Iterable<Row>;
   /** Last number that the other store has given to a row of this table. */
@@ -53,15 +46,6 @@ interface Imported {
 type ImportedRows =
   'projects' | 'prompts' | 'datasets' | 'transitions' | 'failures' | 'pending_failures';
 
-const TABLE_NAMES = [
-  'project',
-  'record',
-  'transition',
-  'failure',
-  'settlement',
-  'prompt_duration',
-  'error_total',
-] as const;
 const MAX_BATCH = 2000;
 const TIMEOUT_MS = 60_000;
 
@@ -98,7 +82,7 @@ export async function importStore(options: ImportOptions): Promise<Imported> {
   }
 }
 
-const FIND = `SELECT ${TABLE_NAMES.map((table) => `EXISTS (SELECT FROM evalwatch.${table})`).join(' OR ')} AS filled,
+const FIND = `SELECT ${TABLES.map((table) => `EXISTS (SELECT FROM evalwatch.${table})`).join(' OR ')} AS filled,
     EXISTS (SELECT FROM evalwatch.worker WHERE expires_at > now()) AS used,
     obj_description('evalwatch'::regnamespace, 'pg_namespace') AS mark`;
 
@@ -110,7 +94,7 @@ interface FoundRow {
 
 async function recognise({ mark }: FoundRow, source: ImportSource): Promise<Imported['rows']> {
   const tally = createTally();
-  for (const table of TABLE_NAMES) {
+  for (const table of TABLES) {
     for (const rows of batches(source.rows(table))) tally.add(table, rows);
   }
   if (mark === markOf(tally.digest(source))) return tally.rows();
@@ -127,10 +111,12 @@ async function copy(
 ): Promise<Imported['rows']> {
   const tally = createTally();
   let written = 0;
-  for (const table of TABLE_NAMES) {
+  for (const table of TABLES) {
     for (const rows of batches(source.rows(table))) {
       tally.add(table, rows);
-      await run(insertInto(table), [toJson(table, rows)]);
+      const stored = rows.map((row) => toStored(table, row));
+      const columns = Object.keys(stored[0] ?? {}).join(', ');
+      await run(insertInto(table, columns), [JSON.stringify(stored)]);
       written += rows.length;
       onProgress(written);
     }
@@ -144,24 +130,29 @@ function markOf(digest: string): string {
   return `moved here: ${digest}`;
 }
 
-/** Columns with JSON arrive as text within the JSON of the rows. */
-function insertInto(table: Table): string {
-  const columns = [...TABLES[table].matchAll(/(\w+) (\w+)(?:,|$)/g)].map(
-    ([, name = '', type = '']) => ({ name, type }),
-  );
-  return `INSERT INTO evalwatch.${table} (${columns.map(({ name }) => name).join(', ')})
-    SELECT ${columns.map(({ name, type }) => `${name}::${type}`).join(', ')}
-    FROM json_to_recordset($1) AS r(${TABLES[table].replaceAll(' json', ' text')})`;
+/** The database converts each value to the type of its column. */
+function insertInto(table: Table, columns: string): string {
+  return `INSERT INTO evalwatch.${table} (${columns})
+    SELECT ${columns} FROM json_populate_recordset(NULL::evalwatch.${table}, $1)`;
 }
 
-/** Marks transitions that no commit of a worker made: no ownership has the epoch 0. */
-const NO_COMMIT = { epoch: 0, version: 0 };
-
-function toJson(table: Table, rows: readonly Row[]): string {
-  const all = table === 'transition' ? rows.map((row) => ({ ...row, ...NO_COMMIT })) : rows;
-  return JSON.stringify(all, (_, value: unknown) =>
-    typeof value === 'string' ? cleanUnicode(value) : value,
+/** Completes a row, and replaces what PostgreSQL cannot hold. */
+function toStored(table: Table, row: Row): Readonly<Record<string, unknown>> {
+  const clean = Object.fromEntries(
+    Object.entries(row).map(([column, value]) => {
+      return [column, typeof value === 'string' ? cleanUnicode(value) : value];
+    }),
   );
+  if (table === 'project') {
+    const { prompts, datasets } = row;
+    return {
+      ...clean,
+      prompts: JSON.parse(String(prompts)),
+      datasets: JSON.parse(String(datasets)),
+    };
+  }
+  // No commit of a worker made the transition: no ownership has the epoch 0.
+  return table === 'transition' ? { ...clean, epoch: 0, version: 0 } : clean;
 }
 
 /** Lets later rows go on with the numbers of the source. */
