@@ -4,7 +4,7 @@ import { PGlite } from '@electric-sql/pglite';
 import { Client } from 'pg';
 import type { StoreReader } from '../../../src/monitor/ports/store.ts';
 import type { Statement } from '../../../src/store/postgres/database.ts';
-import type * as ReadsRoom from '../../../src/store/postgres/reads.ts';
+import type * as ReaderRoom from '../../../src/store/postgres/postgres-reader.ts';
 import type * as SessionRoom from '../../../src/store/postgres/session.ts';
 import type * as MigrateRoom from '../../../src/store/postgres/sql/migrate.ts';
 import type * as UrlRoom from '../../../src/store/postgres/url.ts';
@@ -46,7 +46,7 @@ export async function openServer(source: string): Promise<Server> {
   const load = async <Room>(file: string): Promise<Room> =>
     (await import(join(source, 'store/postgres', file))) as Room;
   const { migrate } = await load<typeof MigrateRoom>('sql/migrate.ts');
-  const { createReads } = await load<typeof ReadsRoom>('reads.ts');
+  const { PostgresReader } = await load<typeof ReaderRoom>('postgres-reader.ts');
   const { sessionConfig } = await load<typeof SessionRoom>('session.ts');
   const { readUrl } = await load<typeof UrlRoom>('url.ts');
   engine ??= PGlite.create();
@@ -122,7 +122,7 @@ export async function openServer(source: string): Promise<Server> {
     },
     openReader: () => {
       const sleep = () => Promise.reject(new Error('no statement takes time here'));
-      return { ...createReads({ query }, { sleep }), close: async () => {} };
+      return new PostgresReader({ query, close: async () => {} }, { sleep });
     },
     save: () => {
       const rows = tables.map((name) =>

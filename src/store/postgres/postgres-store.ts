@@ -12,6 +12,7 @@ import {
   toPendingFailure,
   unknownProject,
 } from '../rows.ts';
+import { PostgresReader } from './postgres-reader.ts';
 import { createProjectChanges } from './configure.ts';
 import { createCoordinator } from './ownership/coordinator.ts';
 import { createEpochs, type Epochs } from './ownership/epochs.ts';
@@ -30,7 +31,6 @@ import { createOwnedProjects } from './ownership/owned-projects.ts';
 import { createOwnedSnapshot } from './ownership/owned-snapshot.ts';
 import { HEALTH } from './sql/projects.ts';
 import { PRUNING } from './sql/pruning.ts';
-import { createReads } from './reads.ts';
 import { SIZE, type SizeRow } from './sql/size.ts';
 import { readUrl } from './url.ts';
 
@@ -148,7 +148,7 @@ function createStore(
   }
 
   const deleteRows: Database['query'] = (...asked) => inProjectQueue(() => write(...asked));
-  const reads = createReads(database, clock);
+  const reader = new PostgresReader(database, clock);
   const io = { database, read, write };
   const ownedProjects = createOwnedProjects({ ...io, worker, clock, emit, signal, epochs });
   const readOwned = createOwnedSnapshot(database, worker);
@@ -162,23 +162,23 @@ function createStore(
     disown: (project) => ownedProjects.disown(project),
     planTick: (project, at) => ownedProjects.planTick(project, at),
     flush: guarded(() => ownedProjects.flush()),
-    projects: guarded(reads.projects),
+    projects: guarded(() => reader.projects()),
     snapshot: guarded(async (project) => {
       await ownedProjects.flush();
-      return await reads.snapshot(project);
+      return await reader.snapshot(project);
     }),
     ownedSnapshot: guarded(async () => {
       await ownedProjects.flush();
       return await readOwned();
     }),
-    statuses: guarded(reads.statuses),
-    transitions: guarded(reads.transitions),
-    failures: guarded(reads.failures),
-    events: guarded(reads.events),
-    moves: guarded(reads.moves),
-    failureCounts: guarded(reads.failureCounts),
-    durations: guarded(reads.durations),
-    causes: guarded(reads.causes),
+    statuses: guarded((query) => reader.statuses(query)),
+    transitions: guarded((query) => reader.transitions(query)),
+    failures: guarded((query) => reader.failures(query)),
+    events: guarded((after, limit) => reader.events(after, limit)),
+    moves: guarded((query) => reader.moves(query)),
+    failureCounts: guarded((query) => reader.failureCounts(query)),
+    durations: guarded((states, firstDay) => reader.durations(states, firstDay)),
+    causes: guarded((query) => reader.causes(query)),
     configureProjects: guarded(async (ids, at) => {
       configuring += 1;
       try {

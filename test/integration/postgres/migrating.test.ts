@@ -5,7 +5,7 @@ import { causeOf } from '../../../src/domain/cause.ts';
 import { bucketOf } from '../../../src/domain/limits.ts';
 import { openDatabase } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/sql/migrate.ts';
-import { createRowQueries } from '../../../src/store/postgres/sql/row-queries.ts';
+import { PostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
 import { readUrl } from '../../../src/store/postgres/url.ts';
 import { describePostgres } from '../../support/postgres-store.ts';
 
@@ -126,7 +126,7 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
        INSERT INTO evalwatch.settlement (transition_id) VALUES (1);`,
     );
     await worker.migrate();
-    const rows = createRowQueries(worker);
+    const rows = new PostgresReader(worker, systemClock);
     const now = causeOf({ error_id: null, error_msg: 'took 9 s' }).id;
     for (const cause of [now, '1842023dd3c6ad55']) {
       expect(await rows.failures({ cause })).toMatchObject([{ transitionId: 1, cause: now }]);
