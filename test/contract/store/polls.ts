@@ -135,8 +135,8 @@ export function describePolls(h: Harness): void {
       const health = { ...UP, lastPollAt: 2000, lastSuccessAt: 2000 };
       const poll = { project: 'p', at: 2000, token: '', listings: new Map() };
       await h.store.commitPoll({ ...poll, health });
-      const healthOf = async ({ snapshot }: Pick<StoreReader, 'snapshot'>) =>
-        (await snapshot()).projects.find(({ project }) => project === 'p')?.health;
+      const healthOf = async (store: Pick<StoreReader, 'snapshot'>) =>
+        (await store.snapshot()).projects.find(({ project }) => project === 'p')?.health;
       expect(await healthOf(h.store)).toEqual(health);
       await vi.waitFor(async () => expect(await healthOf(reader)).toEqual(health), 60_000);
       await reader.close();
