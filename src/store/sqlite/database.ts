@@ -6,7 +6,7 @@ import { createDurationQuery } from './sql/duration-query.ts';
 import { createEventQuery } from './sql/event-query.ts';
 import { createFailureCounts } from './sql/failure-counts.ts';
 import { createFailures } from './sql/failures.ts';
-import { createKnownPages, createKnownRows, type KnownPage } from './sql/known.ts';
+import { createKnownPages, type KnownPage, type KnownRequest } from './sql/known.ts';
 import {
   createListingChanges,
   type ListingChanges,
@@ -49,9 +49,8 @@ export interface Reads {
   readonly durations: Immediate<'durations'>;
   readonly causes: Immediate<'causes'>;
   readonly loadHealth: Immediate<'loadHealth'>;
-  readonly loadKnown: (...args: Parameters<Store['loadKnown']>) => KnownPage;
-  /** The next page of a `loadKnown`. */
-  readonly loadMore: (more: number) => KnownPage;
+  /** Reads a page of known records. */
+  readonly known: (project: string, requests: readonly KnownRequest[]) => KnownPage;
   readonly pendingFailures: Immediate<'pendingFailures'>;
   /** @throws {StoreError} `replaced` if the store's files are no longer those that were opened */
   readonly assertInPlace: () => void;
@@ -179,8 +178,6 @@ function makeCall<Methods extends Signatures<Methods>, Name extends keyof Method
 function createReads(db: Connection): Omit<Reads, 'assertInPlace'> {
   const projects = createProjects(db);
   const failures = createFailures(db);
-  const knownRows = createKnownRows(db);
-  const pages = createKnownPages();
   const snapshot = createSnapshotRows(db);
   return {
     ...createRowQueries(db),
@@ -192,8 +189,7 @@ function createReads(db: Connection): Omit<Reads, 'assertInPlace'> {
     durations: createDurationQuery(db),
     causes: createCauseQuery(db),
     loadHealth: projects.health,
-    loadKnown: (...args) => pages.first(knownRows(...args)),
-    loadMore: pages.next,
+    known: createKnownPages(db),
     pendingFailures: failures.pending,
   };
 }

@@ -1,12 +1,16 @@
+import type { KnownRecord } from '../../domain/record.ts';
+import type { Kind } from '../../domain/status.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { ProjectSnapshot, Store } from '../../monitor/ports/store.ts';
+import type { KnownProject, ProjectSnapshot, Store } from '../../monitor/ports/store.ts';
 import { createOpenWork } from '../open-work.ts';
+import { toKnownRecord } from '../rows.ts';
 import type { DatabasePaths } from './database.ts';
 import { withStoreErrors } from './errors.ts';
 import { createListings, type Listings } from './listings.ts';
-import { collectPages } from './sql/known.ts';
+import type { KnownRequest } from './sql/known.ts';
+import { PART_ROWS } from './sql/poll-rows.ts';
 import { createPolls } from './polls.ts';
 import { PAGE_PROJECTS } from './sql/snapshot.ts';
 import { fileSize, inspectStoreFile, prepareRealPath } from './file.ts';
@@ -121,11 +125,7 @@ function createStore(
       await polls.flush();
       return await readOrEmit({ method: 'loadHealth', args });
     }),
-    loadKnown: guarded(async (...args) =>
-      collectPages(await readOrEmit({ method: 'loadKnown', args }), (more) =>
-        readOrEmit({ method: 'loadMore', args: [more] }),
-      ),
-    ),
+    loadKnown: guarded((...args) => loadKnown(readOrEmit, ...args)),
     commitPoll: guarded(polls.commit),
     pendingFailures: guarded((...args) => readOrEmit({ method: 'pendingFailures', args })),
     settleFailure: guarded((...args) => queue.write({ method: 'settleFailure', args })),
@@ -165,6 +165,35 @@ async function readProjects(
     if (page.length < PAGE_PROJECTS) return projects;
     after = page.at(-1)?.project ?? '';
   }
+}
+
+/** Loads known records in pages, so that a large project takes the memory and the time of one page at once. */
+async function loadKnown(
+  read: StoreThread['read'],
+  project: string,
+  kinds: readonly Kind[],
+  only?: ReadonlyMap<Kind, readonly string[]>,
+): Promise<KnownProject> {
+  const listings = new Map<Kind, { baselined: boolean; records: Map<string, KnownRecord> }>();
+  let token: string | undefined;
+  const unread = new Map(kinds.map((kind) => [kind, { after: '', ids: only?.get(kind) }]));
+  do {
+    const requests = Array.from(unread, ([kind, { after, ids }]): KnownRequest => {
+      return { kind, from: ids === undefined ? { after } : { ids: ids.slice(0, PART_ROWS) } };
+    });
+    const page = await read({ method: 'known', args: [project, requests] });
+    token ??= page.token;
+    for (const { kind, baselined, rows } of page.listings) {
+      const listing = listings.get(kind) ?? { baselined, records: new Map() };
+      listings.set(kind, listing);
+      for (const row of rows) listing.records.set(row[0], toKnownRecord(row));
+      const ids = unread.get(kind)?.ids?.slice(PART_ROWS);
+      const isLast = ids === undefined ? rows.length < PART_ROWS : ids.length === 0;
+      if (isLast) unread.delete(kind);
+      else unread.set(kind, { after: rows.at(-1)?.[0] ?? '', ids });
+    }
+  } while (unread.size > 0);
+  return { token, listings };
 }
 
 /** Runs `check` at an interval, and keeps whether it last succeeded. */
