@@ -27,8 +27,8 @@ export const hostile: Row = {
       file: 'client/exchange.ts',
       replace: [
         [
-          'stop(connectionError(error, scrub));',
-          'if (body) body.end(); else stop(connectionError(error, scrub));',
+          'this.stop(connectionError(error, this.#get.scrub));',
+          'if (this.#body) this.#body.end(); else this.stop(connectionError(error, this.#get.scrub));',
         ],
       ],
       notice: /lying length, FIN, cut at byte/,
@@ -62,8 +62,8 @@ export const hostile: Row = {
       file: 'client/exchange.ts',
       replace: [
         [
-          'head = { statusCode, headers };',
-          'head = { statusCode, headers };\n        deadline.clear();',
+          'this.#head = { statusCode, headers };',
+          'this.#head = { statusCode, headers };\n    this.#deadline?.cancel();',
         ],
       ],
       notice: /a poll of .* has no end/,

@@ -24,7 +24,8 @@ const DECODED_BYTES = 64 * 1024;
 /** Longest `Content-Encoding` that an error quotes, in code points. */
 const MAX_CODING_LENGTH = 100;
 
-export interface ExchangeOptions {
+/** A GET: what is sent, and within which limits its answer is read. */
+export interface Get {
   readonly origin: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -71,114 +72,163 @@ export interface Exchange {
  */
 export async function exchange(
   dispatcher: Pick<Dispatcher, 'dispatch'>,
-  options: ExchangeOptions,
+  get: Get,
 ): Promise<Exchange> {
-  const { origin, path, timeoutMs, clock, maxBytes, scrub, onPiece, onSent, signal } = options;
+  const { origin, path, headers, signal } = get;
   signal.throwIfAborted();
-  const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  let controller: Dispatcher.DispatchController | undefined;
-  let head: ResponseHead | undefined;
-  let body: Body | undefined;
-  let interimAnswers = 0;
-  let pauses = 0;
-  let isOver = false;
-  let isStale = false;
+  const answer = new Answer(get);
+  const abort = () => answer.stop(new Error('the exchange was aborted'));
+  signal.addEventListener('abort', abort, { once: true });
+  dispatcher.dispatch({ origin, path, method: 'GET', headers: { ...headers } }, answer);
+  try {
+    return answer.read(await answer.whole);
+  } catch (error) {
+    signal.throwIfAborted();
+    if (error instanceof ApiError) return answer.read(error);
+    throw error;
+  } finally {
+    answer.close();
+    signal.removeEventListener('abort', abort);
+  }
+}
+
+/** Reads the answer of one exchange as undici delivers it. */
+class Answer implements Dispatcher.DispatchHandler {
+  readonly #get: Get;
+  readonly #whole = Promise.withResolvers<Buffer>();
+  #controller: Dispatcher.DispatchController | undefined;
+  #head: ResponseHead | undefined;
+  #body: Body | undefined;
+  #interimAnswers = 0;
+  #isOver = false;
+  #isStale = false;
+  /** Part of the time limit that was left when the deadline was set, ms. */
+  #leftMs: number;
+  #startedAt = 0;
+  #deadline: Timer | undefined;
+  #holds = 0;
+  #pauses = 0;
+
+  constructor(get: Get) {
+    this.#get = get;
+    this.#leftMs = get.timeoutMs;
+    this.#setDeadline();
+  }
+
+  /** Resolves to what is kept of the body; rejects with what ends the exchange. */
+  get whole(): Promise<Buffer> {
+    return this.#whole.promise;
+  }
+
+  read(body: Exchange['body']): Exchange {
+    return {
+      head: this.#head,
+      bytes: this.#body?.bytes ?? 0,
+      durationMs: this.#get.timeoutMs - this.#restMs(),
+      body,
+      isStale: this.#isStale,
+    };
+  }
 
   /** Ends the exchange with an error. The first call counts, as ending the connection causes further errors. */
-  function stop(error: unknown): void {
-    isOver = true;
-    reject(error);
-    controller?.abort(toError(error));
-    body?.destroy();
+  stop(error: unknown): void {
+    this.#whole.reject(error);
+    this.#isOver = true;
+    this.#controller?.abort(new Error('the exchange is over'));
+    this.#body?.destroy();
   }
 
-  const deadline = startDeadline(timeoutMs, clock, () => {
-    // Without a controller, no connection was made that could send the request.
-    const what = controller === undefined ? `connection to ${origin}` : 'complete answer';
-    stop(new ApiError('timeout', `no ${what} within ${timeoutMs} ms`));
-  });
+  end(kept: Buffer): void {
+    this.#whole.resolve(kept);
+  }
+
+  close(): void {
+    this.#isOver = true;
+    this.#deadline?.cancel();
+  }
 
   /** Does not read the connection before all such promises, which never reject, have resolved. */
-  async function pauseUntil(ready: Promise<void>): Promise<void> {
-    pauses += 1;
-    controller?.pause();
+  async pauseUntil(ready: Promise<void>): Promise<void> {
+    this.#pauses += 1;
+    this.#controller?.pause();
     await ready;
-    pauses -= 1;
-    if (pauses === 0) controller?.resume();
+    this.#pauses -= 1;
+    if (this.#pauses === 0) this.#controller?.resume();
   }
 
-  function startBody({ statusCode, headers }: ResponseHead): Body {
-    const taker = statusCode === 200 ? onPiece : undefined;
-    return new Body(headers, {
-      maxBytes: taker ? maxBytes : Math.min(maxBytes, MAX_KEPT_BYTES),
-      maxKept: taker ? KEPT_BEGINNING_BYTES : MAX_KEPT_BYTES,
-      scrub,
-      onPiece: (piece) => {
-        const held = taker?.(piece);
-        return held && deadline.without(held);
-      },
-      pauseUntil: (ready) => void pauseUntil(ready),
-      onEnd: resolve,
-      onError: stop,
+  /** The same, without counting the time until then. */
+  async holdUntil(ready: Promise<void>): Promise<void> {
+    if (this.#holds === 0) {
+      this.#leftMs = this.#restMs();
+      this.#deadline?.cancel();
+    }
+    this.#holds += 1;
+    await this.pauseUntil(ready);
+    this.#holds -= 1;
+    if (this.#holds === 0 && !this.#isOver) this.#setDeadline();
+  }
+
+  #setDeadline(): void {
+    const { origin, timeoutMs, clock } = this.#get;
+    this.#startedAt = clock.monotonic();
+    this.#deadline = clock.timeout(Math.max(0, this.#leftMs), () => {
+      // Without a controller, no connection was made that could send the request.
+      const isConnected = this.#controller !== undefined;
+      const what = isConnected ? 'complete answer' : `connection to ${origin}`;
+      this.stop(new ApiError('timeout', `no ${what} within ${timeoutMs} ms`));
     });
   }
 
-  const abort = () => stop(new Error('the exchange was aborted'));
-  signal.addEventListener('abort', abort, { once: true });
-  dispatcher.dispatch(
-    { origin, path, method: 'GET', headers: { ...options.headers } },
-    {
-      onRequestStart: (started) => {
-        // If the exchange has already ended, nothing is sent on the new connection.
-        controller = started;
-        if (isOver) started.abort(new Error('the exchange is over'));
-        else onSent();
-      },
-      onResponseStart: (_, statusCode, headers) => {
-        if (statusCode < 200) {
-          interimAnswers += 1;
-          if (interimAnswers > MAX_INTERIM_ANSWERS) stop(tooManyInterimAnswers());
-          return;
-        }
-        head = { statusCode, headers };
-        try {
-          body = startBody(head);
-        } catch (error) {
-          stop(error);
-        }
-      },
-      onResponseData: (_, chunk) => {
-        try {
-          body?.write(chunk);
-        } catch (error) {
-          stop(error);
-        }
-      },
-      onResponseEnd: () => body?.end(),
-      onResponseError: (_, error) => {
-        isStale = head === undefined && isOfKeptConnection(error);
-        stop(connectionError(error, scrub));
-      },
-    },
-  );
+  #restMs(): number {
+    const passedMs = this.#holds === 0 ? this.#get.clock.monotonic() - this.#startedAt : 0;
+    return this.#leftMs - passedMs;
+  }
 
-  const read = (found: Buffer | ApiError): Exchange => ({
-    head,
-    bytes: body?.bytes ?? 0,
-    durationMs: deadline.countedMs(),
-    body: found,
-    isStale,
-  });
-  try {
-    return read(await promise);
-  } catch (error) {
-    signal.throwIfAborted();
-    if (error instanceof ApiError) return read(error);
-    throw error;
-  } finally {
-    isOver = true;
-    deadline.clear();
-    signal.removeEventListener('abort', abort);
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    // If the exchange has already ended, nothing is sent on the new connection.
+    this.#controller = controller;
+    if (this.#isOver) controller.abort(new Error('the exchange is over'));
+    else this.#get.onSent();
+  }
+
+  onResponseStart(_: unknown, statusCode: number, headers: Headers): void {
+    if (statusCode < 200) {
+      this.#interimAnswers += 1;
+      if (this.#interimAnswers > MAX_INTERIM_ANSWERS) this.stop(tooManyInterimAnswers());
+      return;
+    }
+    this.#head = { statusCode, headers };
+    try {
+      this.#body = this.#startBody(this.#head);
+    } catch (error) {
+      this.stop(error);
+    }
+  }
+
+  onResponseData(_: unknown, chunk: Buffer): void {
+    try {
+      this.#body?.write(chunk);
+    } catch (error) {
+      this.stop(error);
+    }
+  }
+
+  onResponseEnd(): void {
+    this.#body?.end();
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    this.#isStale = this.#head === undefined && isOfKeptConnection(error);
+    this.stop(connectionError(error, this.#get.scrub));
+  }
+
+  #startBody({ statusCode, headers }: ResponseHead): Body {
+    const { maxBytes, scrub, onPiece } = this.#get;
+    const taker = statusCode === 200 ? onPiece : undefined;
+    const limit = taker ? maxBytes : Math.min(maxBytes, MAX_KEPT_BYTES);
+    if (Number(headers['content-length']) > limit) throw tooLarge(limit);
+    const isGzipped = isGzip(headers['content-encoding'], scrub);
+    return new Body(this, isGzipped, limit, taker);
   }
 }
 
@@ -194,58 +244,15 @@ function tooManyInterimAnswers(): ApiError {
   );
 }
 
-/**
- * Starts a time limit that calls `onExpired` after `ms`, in which time that evalwatch itself takes does not count: from a call
- * of `without` until its promise, which never rejects, resolves.
- */
-function startDeadline(ms: number, clock: ExchangeOptions['clock'], onExpired: () => void) {
-  let left = ms;
-  let startedAt = clock.monotonic();
-  let timer: Timer = clock.timeout(left, onExpired);
-  let holds = 0;
-  let isOver = false;
-
-  async function without(held: Promise<void>): Promise<void> {
-    if (holds === 0) {
-      timer.cancel();
-      left -= clock.monotonic() - startedAt;
-    }
-    holds += 1;
-    await held;
-    holds -= 1;
-    if (holds > 0 || isOver) return;
-    startedAt = clock.monotonic();
-    timer = clock.timeout(Math.max(0, left), onExpired);
-  }
-
-  return {
-    without,
-    /** Returns the counted time so far, ms. */
-    countedMs: () => ms - left + (holds === 0 ? clock.monotonic() - startedAt : 0),
-    clear: () => {
-      isOver = true;
-      timer.cancel();
-    },
-  };
-}
-
-interface BodyOptions extends Pick<ExchangeOptions, 'maxBytes' | 'scrub'> {
-  readonly onPiece: NonNullable<ExchangeOptions['onPiece']>;
-  /** Number of bytes of its beginning that are kept. */
-  readonly maxKept: number;
-  /** Called with a promise that never rejects before which nothing more should be written. */
-  readonly pauseUntil: (ready: Promise<void>) => void;
-  /** Called with what was kept. */
-  readonly onEnd: (kept: Buffer) => void;
-  /** Called with an error of the decompression, or what `onPiece` throws in the course of it. */
-  readonly onError: (error: unknown) => void;
-}
-
 /** Reads the body of an answer as it comes from the connection. An uncompressed one uses no streams, which cost as much as the download. */
 class Body {
   /** Number of bytes so far, after decompression. */
   bytes = 0;
-  readonly #options: BodyOptions;
+  readonly #answer: Answer;
+  readonly #maxBytes: number;
+  readonly #onPiece: Get['onPiece'];
+  /** Number of bytes of its beginning that are kept. */
+  readonly #maxKept: number;
   readonly #gunzip: Gunzip | undefined;
   /** Bytes and chunks as they came: a compressed body can be long and turn into nothing. */
   #received = 0;
@@ -259,35 +266,36 @@ class Body {
   #isWhole = false;
   #isDecoded = false;
 
-  /** @throws {ApiError} if the headers alone show that the body is unusable */
-  constructor(headers: Headers, options: BodyOptions) {
-    this.#options = options;
-    if (Number(headers['content-length']) > options.maxBytes) throw tooLarge(options.maxBytes);
-    if (isGzip(headers['content-encoding'], options.scrub)) this.#gunzip = this.#startGunzip();
+  /** Without `onPiece`, all of it is kept. */
+  constructor(answer: Answer, isGzipped: boolean, maxBytes: number, onPiece: Get['onPiece']) {
+    this.#answer = answer;
+    this.#maxBytes = maxBytes;
+    this.#onPiece = onPiece;
+    this.#maxKept = onPiece === undefined ? maxBytes : KEPT_BEGINNING_BYTES;
+    if (isGzipped) this.#gunzip = this.#startGunzip();
   }
 
   /** @throws what `onPiece` throws, `too_large`, or `invalid_response` for a flood of tiny chunks */
   write(chunk: Buffer): void {
-    const { maxBytes, pauseUntil } = this.#options;
     // With such a chunk, undici resumes a connection that has brought nothing meanwhile.
     if (chunk.length === 0) return;
     this.#received += chunk.length;
     this.#chunks += 1;
-    if (this.#received > maxBytes) throw tooLarge(maxBytes);
+    if (this.#received > this.#maxBytes) throw tooLarge(this.#maxBytes);
     if (this.#chunks > MANY_CHUNKS && this.#received < this.#chunks * MIN_CHUNK_BYTES) {
       throw new ApiError(
         'invalid_response',
         `the body has more than ${MANY_CHUNKS} chunks, of fewer than ${MIN_CHUNK_BYTES} bytes on average`,
       );
     }
-    if (this.#chunks % CHUNKS_PER_TURN === 0) pauseUntil(nextTurn());
+    if (this.#chunks % CHUNKS_PER_TURN === 0) void this.#answer.pauseUntil(nextTurn());
     if (this.#gunzip !== undefined) {
       if (this.#joined.push(chunk) === 1) setImmediate(() => this.#decompress());
       return;
     }
     this.#freeLastRead(chunk);
     const room = this.#take(chunk);
-    if (room !== undefined) pauseUntil(room);
+    if (room !== undefined) void this.#answer.holdUntil(room);
   }
 
   end(): void {
@@ -302,7 +310,7 @@ class Body {
   }
 
   #finish(): void {
-    this.#options.onEnd(Buffer.concat(this.#kept));
+    this.#answer.end(Buffer.concat(this.#kept));
   }
 
   /** Passes the chunks of this turn to the decoder. */
@@ -311,20 +319,20 @@ class Body {
     if (gunzip === undefined || this.#joined.length === 0) return;
     const hasRoom = gunzip.write(Buffer.concat(this.#joined));
     this.#joined = [];
-    if (!hasRoom) this.#options.pauseUntil(new Promise((resolve) => gunzip.once('drain', resolve)));
+    if (hasRoom) return;
+    void this.#answer.pauseUntil(new Promise((resolve) => gunzip.once('drain', resolve)));
   }
 
   #startGunzip(): Gunzip {
-    const { onError } = this.#options;
     const gunzip = createGunzip({ chunkSize: DECODED_BYTES });
     gunzip.on('data', (piece: Buffer) => {
       try {
         const room = this.#take(piece);
         if (room === undefined) return;
         gunzip.pause();
-        void room.then(() => gunzip.resume());
+        void this.#answer.holdUntil(room).then(() => gunzip.resume());
       } catch (error) {
-        onError(error);
+        this.#answer.stop(error);
       }
     });
     gunzip.on('end', () => {
@@ -333,21 +341,20 @@ class Body {
     });
     gunzip.on('error', (error) => {
       const message = `the body cannot be decompressed: ${codeOf(error)}`;
-      onError(new ApiError('invalid_response', message));
+      this.#answer.stop(new ApiError('invalid_response', message));
     });
     return gunzip;
   }
 
   #take(piece: Buffer): Promise<void> | undefined {
-    const { maxBytes, maxKept, onPiece } = this.#options;
     this.bytes += piece.length;
-    if (this.bytes > maxBytes) throw tooLarge(maxBytes);
-    if (this.#keptBytes < maxKept) {
-      const part = Buffer.from(piece.subarray(0, maxKept - this.#keptBytes));
+    if (this.bytes > this.#maxBytes) throw tooLarge(this.#maxBytes);
+    if (this.#keptBytes < this.#maxKept) {
+      const part = Buffer.from(piece.subarray(0, this.#maxKept - this.#keptBytes));
       this.#kept.push(part);
       this.#keptBytes += part.length;
     }
-    return onPiece(piece);
+    return this.#onPiece?.(piece);
   }
 
   /**
@@ -376,12 +383,6 @@ function isGzip(header: string | readonly string[] | undefined, scrub: Scrub): b
     'invalid_response',
     `the body has the Content-Encoding ${shown}, and only gzip was asked for`,
   );
-}
-
-function toError(error: unknown): Error {
-  return error instanceof Error
-    ? error
-    : new Error('a value that is not an Error was thrown', { cause: error });
 }
 
 function tooLarge(maxBytes: number): ApiError {
