@@ -97,7 +97,7 @@ function cut({ body, cuts }: Step): readonly Buffer[] {
 }
 
 function openClient(baseUrl: string, now: Now, rooms: Rooms) {
-  return rooms.createEvaluationService({
+  return new rooms.HttpEvaluationService({
     service: {
       baseUrl,
       timeoutMs: 600_000,

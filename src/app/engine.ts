@@ -1,10 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, ProjectConfig } from '../config/config.ts';
-import {
-  createEvaluationService,
-  type EvaluationServiceOptions,
-  type HttpEvaluationService,
-} from '../client/client.ts';
+import { type EvaluationServiceOptions, HttpEvaluationService } from '../client/client.ts';
 import { createApiKeyReader } from '../client/api-key.ts';
 import { createShutdown, endProcess, type ShutdownControl } from './lifecycle.ts';
 import type { Logger } from '../log/logger.ts';
@@ -255,7 +251,7 @@ export class Engine {
   }
 
   #createClient(service: Config['service']): HttpEvaluationService {
-    return createEvaluationService({
+    return new HttpEvaluationService({
       service,
       keyOf: (project) => this.#projects.get(project)?.key,
       readKey: this.#readKey,

@@ -11,7 +11,7 @@ const MAX_AGE_MS = 5 * 60 * 1000;
 /** A name that is not resolved fails this much before the request does, so that the error says so. */
 const DNS_LEAD_MS = 100;
 
-export interface ConnectionOptions extends Pick<
+interface ConnectionOptions extends Pick<
   ServiceSettings,
   'timeoutMs' | 'authorities' | 'proxyUrl'
 > {
@@ -75,39 +75,42 @@ function lookupWithin(ms: number, clock: Pick<Clock, 'timeout'>): LookupFunction
 }
 
 /** Connections to the service that can be renewed. */
-export interface Connections extends Pick<Dispatcher, 'dispatch'> {
+export class Connections {
+  readonly #open: () => Dispatcher;
+  readonly #clock: Pick<Clock, 'monotonic'>;
+  #current: Dispatcher;
+  #openedAt: number;
+  readonly #closing = new Set<Dispatcher>();
+  #isDestroyed = false;
+
+  constructor(open: () => Dispatcher, clock: Pick<Clock, 'monotonic'>) {
+    this.#open = open;
+    this.#clock = clock;
+    this.#current = open();
+    this.#openedAt = clock.monotonic();
+  }
+
+  dispatch(...call: Parameters<Dispatcher['dispatch']>): boolean {
+    return this.#current.dispatch(...call);
+  }
+
   /**
    * Has further requests use new connections, unless the last renewal is younger than this. Requests in flight end on the old
    * ones, which are then closed.
    */
-  renew(minAgeMs?: number): void;
+  renew(minAgeMs = 0): void {
+    const now = this.#clock.monotonic();
+    if (this.#isDestroyed || now - this.#openedAt < minAgeMs) return;
+    const old = this.#current;
+    this.#current = this.#open();
+    this.#openedAt = now;
+    this.#closing.add(old);
+    void old.close().finally(() => this.#closing.delete(old));
+  }
+
   /** Closes all connections at once. */
-  destroy(): Promise<void>;
-}
-
-export function createConnections(
-  open: () => Dispatcher,
-  clock: Pick<Clock, 'monotonic'>,
-): Connections {
-  let current = open();
-  let openedAt = clock.monotonic();
-  const closing = new Set<Dispatcher>();
-  let isDestroyed = false;
-
-  return {
-    dispatch: (...args) => current.dispatch(...args),
-    renew: (minAgeMs = 0) => {
-      const now = clock.monotonic();
-      if (isDestroyed || now - openedAt < minAgeMs) return;
-      const old = current;
-      current = open();
-      openedAt = now;
-      closing.add(old);
-      void old.close().finally(() => closing.delete(old));
-    },
-    destroy: async () => {
-      isDestroyed = true;
-      await Promise.all([current, ...closing].map((each) => each.destroy()));
-    },
-  };
+  async destroy(): Promise<void> {
+    this.#isDestroyed = true;
+    await Promise.all([this.#current, ...this.#closing].map((each) => each.destroy()));
+  }
 }

@@ -1,13 +1,14 @@
 import { isUtf8 } from 'node:buffer';
+import type { Dispatcher } from 'undici';
 import { ApiError, type ApiErrorDetails, type ApiFailureReason } from '../monitor/errors.ts';
 import { type Endpoint, type Observer, REQUEST_FAILURE_REASONS } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { ServiceSettings, Shutdown } from '../monitor/ports/service.ts';
+import type { RateLimit, ServiceSettings, Shutdown } from '../monitor/ports/service.ts';
 import type { ApiKey } from './api-key.ts';
-import type { Connections } from './connections.ts';
+import { Connections, createDispatcher } from './connections.ts';
 import { describeUnusable } from './errors.ts';
 import { exchange, type Exchange, type ResponseHead } from './exchange.ts';
-import type { Gate, RequestClass } from './gate.ts';
+import { createRateLimit, Gate, type RequestClass } from './gate.ts';
 import { isObject, parseJson } from './json.ts';
 import { parseRetryAfter } from './retry.ts';
 import { cleanText, type Scrub } from './secrets.ts';
@@ -35,74 +36,115 @@ export interface ApiRequest<T> {
   readonly requestClass: RequestClass;
   readonly signal: Shutdown;
   /** Called when the request gets its slot. */
-  readonly onStart?: () => void;
-  /** Takes the body of a 200 as it arrives (see `ExchangeOptions`). */
+  readonly onStart: () => void;
+  /** Takes the body of a 200 as it arrives (see `Get`). */
   readonly onPiece?: (piece: Buffer) => Promise<void> | undefined;
   /** Converts the body of a 200, only its beginning if `onPiece` took it, or undefined for a 304 to `etag`. @throws {ApiError} */
   readonly interpret: (body: Buffer | undefined, head: ResponseHead | undefined) => T | Promise<T>;
 }
 
-/**
- * Sends one request: waits for the gate, sends, reads the answer and emits events. Rejects with the signal's reason when it
- * aborts.
- * @throws {ApiError}
- */
-type Sender = <T>(request: ApiRequest<T>) => Promise<T>;
-
-export function createSender({
-  service,
-  version,
-  connections,
-  gate,
-  clock,
-  emit,
-}: {
+export interface SenderOptions {
   readonly service: ServiceSettings;
-  /** Version of evalwatch, for the `User-Agent`. */
-  readonly version: string;
-  readonly connections: Connections;
-  readonly gate: Gate;
   readonly clock: Clock;
   readonly emit: Observer;
-}): Sender {
-  const { timeoutMs, maxResponseBytes } = service;
-  const { origin, pathname } = new URL(service.baseUrl);
-  const basePath = pathname === '/' ? '' : pathname;
+  /** Version of evalwatch, for the `User-Agent`. */
+  readonly version: string;
+  /** Rate limit shared with other processes; by default this process applies `maxRequestsPerSecond` alone. */
+  readonly rateLimit?: RateLimit | undefined;
+  /** Sends the requests; by default over connections of its own. */
+  readonly dispatcher?: Dispatcher | undefined;
+}
+
+/** Sends requests within the limits of the service, over its connections. */
+export class Sender {
+  readonly connections: Connections;
+  readonly #options: SenderOptions;
+  readonly #origin: string;
+  readonly #basePath: string;
+  readonly #gate: Gate;
+
+  constructor(options: SenderOptions) {
+    const { service, clock, dispatcher, rateLimit } = options;
+    const { origin, pathname } = new URL(service.baseUrl);
+    const open = () => dispatcher ?? createDispatcher({ ...service, origin, clock });
+    const rate = rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock);
+    this.connections = new Connections(open, clock);
+    this.#options = options;
+    this.#origin = origin;
+    this.#basePath = pathname === '/' ? '' : pathname;
+    this.#gate = new Gate(service.maxConcurrency, rate, clock);
+  }
+
+  /**
+   * Sends one request: waits for the gate, sends, reads the answer and emits events. Rejects with the signal's reason when it
+   * aborts.
+   * @throws {ApiError}
+   */
+  async send<T>(request: ApiRequest<T>): Promise<T> {
+    const { endpoint, key, etag, requestClass, signal, onStart, interpret } = request;
+    const { clock, emit } = this.#options;
+    const pass = await this.#gate.enter(requestClass, key.text, signal.waits);
+    try {
+      onStart();
+      const answer = await this.#exchange(request, pass.sent);
+      const { head, bytes, durationMs } = answer;
+      if (head !== undefined) {
+        emit({ type: 'api.responded', endpoint, statusCode: head.statusCode });
+      }
+      let failure: ApiError | undefined;
+      try {
+        const isConditional = etag !== undefined;
+        return await interpret(bodyOf(answer, isConditional, key.scrub, clock.now()), head);
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error;
+        failure = this.#describe(error, answer, request);
+        this.#gate.hold(key.text, failure);
+        if (RENEWING.has(failure.reason)) this.connections.renew(RENEW_EVERY_MS);
+        throw failure;
+      } finally {
+        const reason = REQUEST_FAILURE_REASONS.find((each) => each === failure?.reason);
+        emit({ type: 'api.request_finished', endpoint, durationMs, bytes, failure: reason });
+      }
+    } finally {
+      pass.release();
+    }
+  }
 
   /** Sends the request, and once more on a new connection if the service closed a kept one. */
-  async function exchangeOnce<T>(
+  async #exchange<T>(
     { path, key, etag, onPiece, signal }: ApiRequest<T>,
     onSent: () => void,
   ): Promise<Exchange> {
-    const sendWithin = async (limitMs: number) =>
-      await exchange(connections, {
-        origin,
-        path: `${basePath}${path}`,
-        headers: {
-          accept: 'application/json',
-          'accept-encoding': 'gzip',
-          'user-agent': `evalwatch/${version}`,
-          'x-api-key': key.text,
-          ...(etag !== undefined && { 'if-none-match': etag }),
-        },
-        timeoutMs: limitMs,
-        clock,
-        maxBytes: maxResponseBytes,
-        scrub: key.scrub,
-        onPiece,
-        onSent,
-        signal: signal.requests,
-      });
-    const first = await sendWithin(timeoutMs);
+    const { service, clock, version } = this.#options;
+    const { timeoutMs, maxResponseBytes } = service;
+    const get = {
+      origin: this.#origin,
+      path: `${this.#basePath}${path}`,
+      headers: {
+        accept: 'application/json',
+        'accept-encoding': 'gzip',
+        'user-agent': `evalwatch/${version}`,
+        'x-api-key': key.text,
+        ...(etag !== undefined && { 'if-none-match': etag }),
+      },
+      clock,
+      maxBytes: maxResponseBytes,
+      scrub: key.scrub,
+      onPiece,
+      onSent,
+      signal: signal.requests,
+    };
+    const first = await exchange(this.connections, { ...get, timeoutMs });
     if (!first.isStale || first.durationMs >= timeoutMs) return first;
     // Most likely the service has not read the request. Others of these connections may be idle for as long.
-    connections.renew();
-    const second = await sendWithin(Math.ceil(timeoutMs - first.durationMs));
+    this.connections.renew();
+    const leftMs = Math.ceil(timeoutMs - first.durationMs);
+    const second = await exchange(this.connections, { ...get, timeoutMs: leftMs });
     return { ...second, durationMs: first.durationMs + second.durationMs };
   }
 
   /** Returns the error with what came instead of a usable body, the address of the request and the status code. */
-  function describe<T>(
+  #describe<T>(
     error: ApiError,
     { head, body }: Exchange,
     { endpoint, path, key: { scrub } }: ApiRequest<T>,
@@ -115,59 +157,24 @@ export function createSender({
       const wanted = endpoint === 'get_prompt' ? 'object' : 'array';
       parts.push(describeUnusable(body, { type, wanted }, scrub));
     }
-    const url = cleanText(`${origin}${basePath}${path}`, MAX_URL_LENGTH, scrub);
+    const url = cleanText(`${this.#origin}${this.#basePath}${path}`, MAX_URL_LENGTH, scrub);
     return new ApiError(reason, parts.join('; '), { ...details, url, statusCode });
   }
-
-  return async (request) => {
-    const { endpoint, key, etag, requestClass, signal, onStart, interpret } = request;
-    const { scrub } = key;
-    const pass = await gate.enter(requestClass, key.text, signal.waits);
-    try {
-      onStart?.();
-      const answer = await exchangeOnce(request, pass.sent);
-      const { head, bytes, durationMs } = answer;
-      if (head !== undefined) {
-        emit({ type: 'api.responded', endpoint, statusCode: head.statusCode });
-      }
-      let failure: ApiError | undefined;
-      try {
-        const conditional = etag !== undefined;
-        return await interpret(bodyOf(answer, { conditional, scrub, now: clock.now() }), head);
-      } catch (error) {
-        if (!(error instanceof ApiError)) throw error;
-        failure = describe(error, answer, request);
-        gate.hold(key.text, failure);
-        if (RENEWING.has(failure.reason)) connections.renew(RENEW_EVERY_MS);
-        throw failure;
-      } finally {
-        const reason = REQUEST_FAILURE_REASONS.find((each) => each === failure?.reason);
-        emit({ type: 'api.request_finished', endpoint, durationMs, bytes, failure: reason });
-      }
-    } finally {
-      pass.release();
-    }
-  };
-}
-
-interface AnswerOptions {
-  /** Whether an ETag was sent, so that the service may answer 304. */
-  readonly conditional: boolean;
-  readonly scrub: Scrub;
-  /** Current time, epoch ms. */
-  readonly now: number;
 }
 
 /**
- * Returns the body of a 200, or undefined for a 304 to a conditional request (docs/specification.md#fetching).
+ * Returns the body of a 200, or undefined for a 304 to a conditional request, which had an ETag (docs/specification.md#fetching).
+ * @param now epoch ms
  * @throws {ApiError} for any other answer
  */
 export function bodyOf(
   { head, body }: Pick<Exchange, 'head' | 'body'>,
-  options: AnswerOptions,
+  isConditional: boolean,
+  scrub: Scrub,
+  now: number,
 ): Buffer | undefined {
-  if (head?.statusCode === 304 && options.conditional) return undefined;
-  if (head !== undefined && head.statusCode !== 200) throw refusal(head, body, options);
+  if (head?.statusCode === 304 && isConditional) return undefined;
+  if (head !== undefined && head.statusCode !== 200) throw refusal(head, body, scrub, now);
   if (body instanceof ApiError) throw body;
   return body;
 }
@@ -175,7 +182,8 @@ export function bodyOf(
 function refusal(
   { statusCode, headers }: ResponseHead,
   body: Exchange['body'],
-  { scrub, now }: AnswerOptions,
+  scrub: Scrub,
+  now: number,
 ): ApiError {
   const retryAfterMs = MAY_ASK_TO_WAIT.has(statusCode)
     ? parseRetryAfter(headers['retry-after'], now)

@@ -63,7 +63,7 @@ const READERS: Readonly<Record<string, [longest: number, call: (text: string) =>
     LONGEST,
     (text) => {
       const head = { statusCode: 500, headers: { location: text, etag: text } };
-      return bodyOf({ head, body: Buffer.from(text) }, { conditional: false, scrub, now: 0 });
+      return bodyOf({ head, body: Buffer.from(text) }, false, scrub, 0);
     },
   ],
   'a cause': [LONGEST, (text) => causeOf({ error_id: text, error_msg: text })],

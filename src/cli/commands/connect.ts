@@ -2,7 +2,7 @@ import { version } from '../../app/version.ts';
 import type { Config, ProjectConfig } from '../../config/config.ts';
 import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 import { createApiKeyReader } from '../../client/api-key.ts';
-import { createEvaluationService } from '../../client/client.ts';
+import { HttpEvaluationService } from '../../client/client.ts';
 import { createRateLimit } from '../../client/gate.ts';
 import type { Listing } from '../../domain/record.ts';
 import { type Kind, PROMPT_STATUSES, type Status } from '../../domain/status.ts';
@@ -58,7 +58,7 @@ export async function tryConnections(
     const requests: RequestFinished[] = [];
     const paged: Kind[] = [];
     // A client of its own, so that what it emits is about this project.
-    const client = createEvaluationService({
+    const client = new HttpEvaluationService({
       service: { ...service, retries: 0 },
       keyOf: () => key,
       readKey,

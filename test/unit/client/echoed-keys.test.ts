@@ -26,7 +26,7 @@ function details(statusCode: number, headers: Record<string, string>, body: stri
   const head = { statusCode, headers };
   try {
     const answer = { head, body: Buffer.from(body) };
-    bodyOf(answer, { conditional: false, scrub, now: 0 });
+    bodyOf(answer, false, scrub, 0);
   } catch (error) {
     if (error instanceof ApiError) return error.details;
     throw error;

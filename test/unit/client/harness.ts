@@ -10,7 +10,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { onTestFinished } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { SecretSource } from '../../../src/domain/options.ts';
-import { createEvaluationService, type HttpEvaluationService } from '../../../src/client/client.ts';
+import { HttpEvaluationService } from '../../../src/client/client.ts';
 import { createApiKeyReader } from '../../../src/client/api-key.ts';
 import { ApiError } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
@@ -98,7 +98,7 @@ export function connect({
   ...service
 }: TestClientOptions): TestClient {
   const events: MonitorEvent[] = [];
-  const client = createEvaluationService({
+  const client = new HttpEvaluationService({
     service: {
       timeoutMs: 10_000,
       retries: 0,
