@@ -1,141 +1,108 @@
 import { StoreError } from '../monitor/errors.ts';
 import type { Clock, Timer } from '../monitor/ports/clock.ts';
 
-/** Gathers the health of polls that changed nothing (docs/specification.md#commits). */
-export interface HealthQueue<Health> {
-  /**
-   * Resolves when the health waits to be written with that of other projects. After a failed write, and while writes take
-   * longer than their interval, resolves when it is written. If it rejects, this health is dropped.
-   * @throws {StoreError}
-   */
-  add(project: string, health: Health): Promise<void>;
-  /**
-   * Makes a commit that has newer health of this project, when none of it is being written. The waiting health is dropped; if
-   * the commit rejects, it goes on waiting.
-   */
-  supersede<Result>(project: string, commit: () => Promise<Result>): Promise<Result>;
-  /** Drops the health of this project that waits or is being written: the project has no owner here any more. */
-  drop(project: string): void;
-  /** Writes all waiting health. @throws {StoreError} and the health goes on waiting */
-  flush(): Promise<void>;
-  /** Writes all waiting health one last time. Ignores a failure of the store. */
-  close(): Promise<void>;
-}
-
 /** Time for which health waits for that of other projects, ms. Stored health is older by at most this and a commit. */
 const GATHER_MS = 1000;
 
 /**
- * Gathers the health of polls that changed nothing, the newest of each project, and has `write` write it together; `write`
- * emits its commit or its failure.
+ * Gathers the health of polls that changed nothing (docs/specification.md#commits), the newest of each project, and has it
+ * written together.
  */
-export function createHealthQueue<Health>(
-  write: (waiting: ReadonlyMap<string, Health>) => Promise<void>,
-  clock: Pick<Clock, 'timeout'>,
-): HealthQueue<Health> {
-  let waiting = new Map<string, Health>();
-  /** Health that waited before a commit that is under way. Written meanwhile, it would replace that of the commit. */
-  const superseded = new Map<string, Health>();
-  let writing: { readonly taken: Map<string, Health>; readonly done: Promise<void> } | undefined;
+export class HealthQueue<Health> {
+  readonly #write: (waiting: ReadonlyMap<string, Health>) => Promise<void>;
+  readonly #clock: Pick<Clock, 'timeout'>;
+  #waiting = new Map<string, Health>();
+  /** What is being written, and the end of that. */
+  #writing: { readonly taken: Map<string, Health>; readonly done: Promise<void> } | undefined;
   /** The flush after the write that is under way. */
-  let following: Promise<void> | undefined;
-  let timer: Timer | undefined;
-  let isFailing = false;
-  let isClosed = false;
+  #following: Promise<void> | undefined;
+  #timer: Timer | undefined;
+  #isFailing = false;
+  #isClosed = false;
 
-  async function writeAll(taken: ReadonlyMap<string, Health>): Promise<void> {
+  /** `write` emits its commit or its failure. */
+  constructor(
+    write: (waiting: ReadonlyMap<string, Health>) => Promise<void>,
+    clock: Pick<Clock, 'timeout'>,
+  ) {
+    this.#write = write;
+    this.#clock = clock;
+  }
+
+  /**
+   * Resolves when the health waits to be written. After a failed write, and while writes take longer than a second, resolves
+   * when it is written; if it rejects, this health is dropped.
+   * @throws {StoreError}
+   */
+  async add(project: string, health: Health): Promise<void> {
+    this.#waiting.set(project, health);
+    if (!this.#isFailing && this.#following === undefined) {
+      this.#schedule();
+      return;
+    }
     try {
-      await write(taken);
-      isFailing = false;
+      await this.flush();
     } catch (error) {
-      isFailing = true;
-      waiting = new Map([...taken, ...waiting]);
-      schedule();
+      if (this.#waiting.get(project) === health) this.#waiting.delete(project);
       throw error;
-    } finally {
-      writing = undefined;
     }
   }
 
-  async function flush(): Promise<void> {
-    if (writing !== undefined) {
-      following ??= flushAfter(writing.done);
-      return await following;
-    }
-    if (waiting.size === 0) return;
-    const taken = waiting;
-    waiting = new Map();
-    timer?.cancel();
-    timer = undefined;
-    const done = writeAll(taken);
-    writing = { taken, done };
+  /** Drops the health of this project. Resolves when none of it is being written, so that a commit of newer health can follow. */
+  async drop(project: string): Promise<void> {
+    this.#waiting.delete(project);
+    if (this.#writing?.taken.delete(project) === true) await this.#writing.done.catch(ignore);
+  }
+
+  /** Writes all waiting health. @throws {StoreError} and the health goes on waiting */
+  async flush(): Promise<void> {
+    if (this.#writing === undefined) return await this.#writeAll();
+    this.#following ??= this.#writing.done.catch(ignore).then(async () => {
+      this.#following = undefined;
+      return await this.flush();
+    });
+    await this.#following;
+  }
+
+  /** Writes all waiting health one last time. Ignores a failure of the store. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.flush().catch(ignoreStoreError);
+    this.#timer?.cancel();
+  }
+
+  async #writeAll(): Promise<void> {
+    if (this.#waiting.size === 0) return;
+    this.#timer?.cancel();
+    this.#timer = undefined;
+    const taken = this.#waiting;
+    this.#waiting = new Map();
+    const done = this.#write(taken).then(
+      () => this.#end(),
+      (error: unknown) => {
+        this.#end();
+        this.#isFailing = true;
+        this.#waiting = new Map([...taken, ...this.#waiting]);
+        this.#schedule();
+        throw error;
+      },
+    );
+    this.#writing = { taken, done };
     await done;
   }
 
-  async function flushAfter(done: Promise<void>): Promise<void> {
-    await done.catch(ignore);
-    following = undefined;
-    await flush();
+  #end(): void {
+    this.#writing = undefined;
+    this.#isFailing = false;
   }
 
-  function schedule(): void {
-    if (isClosed) return;
-    timer ??= clock.timeout(GATHER_MS, () => {
-      timer = undefined;
-      flush().catch(ignoreStoreError);
+  #schedule(): void {
+    if (this.#isClosed) return;
+    this.#timer ??= this.#clock.timeout(GATHER_MS, () => {
+      this.#timer = undefined;
+      this.flush().catch(ignoreStoreError);
     });
   }
-
-  /** Writes this health at once. If that fails, what waited before goes on waiting in its place. */
-  async function writeAtOnce(project: string, health: Health, before: Health | undefined) {
-    try {
-      await flush();
-    } catch (error) {
-      if (waiting.get(project) === health) {
-        if (before === undefined) waiting.delete(project);
-        else waiting.set(project, before);
-      }
-      throw error;
-    }
-  }
-
-  return {
-    add: async (project, health) => {
-      const before = waiting.get(project) ?? writing?.taken.get(project);
-      waiting.set(project, health);
-      if (isFailing || following !== undefined) await writeAtOnce(project, health, before);
-      else schedule();
-    },
-    supersede: async (project, commit) => {
-      if (writing?.taken.has(project) === true) await writing.done.catch(ignore);
-      const before = waiting.get(project);
-      if (before === undefined) return await commit();
-      waiting.delete(project);
-      superseded.set(project, before);
-      try {
-        return await commit();
-      } catch (error) {
-        if (superseded.get(project) === before && !waiting.has(project)) {
-          waiting.set(project, before);
-          schedule();
-        }
-        throw error;
-      } finally {
-        superseded.delete(project);
-      }
-    },
-    drop: (project) => {
-      waiting.delete(project);
-      superseded.delete(project);
-      writing?.taken.delete(project);
-    },
-    flush,
-    close: async () => {
-      isClosed = true;
-      await flush().catch(ignoreStoreError);
-      timer?.cancel();
-    },
-  };
 }
 
 function ignore(): void {

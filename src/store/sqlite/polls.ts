@@ -1,6 +1,6 @@
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { PollCommit, PollHealth, Store, StoreSnapshot } from '../../monitor/ports/store.ts';
-import { createHealthQueue } from '../health-queue.ts';
+import { HealthQueue } from '../health-queue.ts';
 import { toHealthColumns } from '../rows.ts';
 import { PART_ROWS } from './sql/poll-rows.ts';
 import type { WriteQueue } from './write-queue.ts';
@@ -21,7 +21,7 @@ export interface Polls {
 export function createPolls(queue: WriteQueue, clock: Pick<Clock, 'timeout'>): Polls {
   /** The configured projects, each with the health of its last committed poll; undefined before the first one. */
   let newest = new Map<string, PollHealth | undefined>();
-  const health = createHealthQueue(writeHealth, clock);
+  const health = new HealthQueue(writeHealth, clock);
 
   async function writeHealth(waiting: ReadonlyMap<string, PollHealth>): Promise<void> {
     const rows = Array.from(waiting, ([project, each]) => ({ project, ...toHealthColumns(each) }));
@@ -37,7 +37,8 @@ export function createPolls(queue: WriteQueue, clock: Pick<Clock, 'timeout'>): P
       await health.add(project, poll.health);
       return [];
     }
-    return await health.supersede(project, () => queue.commit(poll));
+    await health.drop(project);
+    return await queue.commit(poll);
   }
 
   return {

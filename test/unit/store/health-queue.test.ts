@@ -1,11 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { createHealthQueue } from '../../../src/store/health-queue.ts';
+import { HealthQueue } from '../../../src/store/health-queue.ts';
 
 const SECOND = 1000;
-
-const noCommit = async () => {};
 
 /** Creates a queue of numbers whose slow writes `end` ends. */
 function createQueue() {
@@ -13,7 +11,7 @@ function createQueue() {
   const ends: PromiseWithResolvers<void>[] = [];
   let isFull = false;
   let isSlow = false;
-  const queue = createHealthQueue<number>(async (waiting) => {
+  const queue = new HealthQueue<number>(async (waiting) => {
     if (isSlow) {
       const end = Promise.withResolvers<void>();
       ends.push(end);
@@ -23,7 +21,10 @@ function createQueue() {
     written.push([...waiting]);
   }, systemClock);
   return {
-    ...queue,
+    add: (project: string, health: number) => queue.add(project, health),
+    drop: (project: string) => queue.drop(project),
+    flush: () => queue.flush(),
+    close: () => queue.close(),
     written,
     fill: () => {
       isFull = true;
@@ -75,88 +76,38 @@ describe('queued poll health', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('is not written once it is superseded or dropped', async () => {
+  it('is not written once it is dropped', async () => {
     const queue = createQueue();
     await queue.add('p', 1);
     await queue.add('q', 2);
-    await queue.add('r', 3);
-    await queue.supersede('p', noCommit);
-    queue.drop('q');
+    await queue.drop('p');
     await queue.flush();
-    expect(queue.written).toEqual([[['r', 3]]]);
+    expect(queue.written).toEqual([[['q', 2]]]);
   });
 
-  it('is superseded only after a running write of the same project has ended', async () => {
+  it('is dropped only after a running write of the same project has ended', async () => {
     const queue = createQueue();
     queue.slowDown();
     await queue.add('p', 1);
     const flushing = queue.flush();
     const order: string[] = [];
-    const superseding = queue.supersede('p', noCommit).then(() => order.push('superseded'));
-    await queue.supersede('q', noCommit).then(() => order.push('other'));
+    const dropping = queue.drop('p').then(() => order.push('dropped'));
+    await queue.drop('q').then(() => order.push('other'));
     await vi.advanceTimersByTimeAsync(10 * SECOND);
     expect(order).toEqual(['other']);
     await queue.end();
-    await Promise.all([flushing, superseding]);
-    expect(order).toEqual(['other', 'superseded']);
-  });
-
-  describe('while a newer commit is under way', () => {
-    /** Starts a commit that a test ends. */
-    async function supersedeWaiting() {
-      const queue = createQueue();
-      await queue.add('p', 1);
-      const end = Promise.withResolvers<string>();
-      const committed = queue.supersede('p', () => end.promise).catch((error: unknown) => error);
-      await vi.advanceTimersByTimeAsync(10 * SECOND);
-      expect(queue.written).toEqual([]);
-      return { ...queue, ...end, committed };
-    }
-
-    it('is dropped when that commit succeeds', async () => {
-      const queue = await supersedeWaiting();
-      queue.resolve('committed');
-      expect(await queue.committed).toBe('committed');
-      await vi.advanceTimersByTimeAsync(10 * SECOND);
-      expect(queue.written).toEqual([]);
-    });
-
-    it('stays queued if that commit fails', async () => {
-      const queue = await supersedeWaiting();
-      queue.reject(new StoreError('full', 'no space is left'));
-      expect(await queue.committed).toBeInstanceOf(StoreError);
-      await vi.advanceTimersByTimeAsync(SECOND);
-      expect(queue.written).toEqual([[['p', 1]]]);
-    });
-
-    it.each([
-      ['was dropped', [], (queue: ReturnType<typeof createQueue>) => queue.drop('p')],
-      [
-        'was replaced by newer health',
-        [[['p', 2]]],
-        (queue: ReturnType<typeof createQueue>) => queue.add('p', 2),
-      ],
-    ])(
-      'is not queued again after a failed commit if it %s meanwhile',
-      async (_, written, change) => {
-        const queue = await supersedeWaiting();
-        await change(queue);
-        queue.reject(new StoreError('full', 'no space is left'));
-        await queue.committed;
-        await vi.advanceTimersByTimeAsync(SECOND);
-        expect(queue.written).toEqual(written);
-      },
-    );
+    await Promise.all([flushing, dropping]);
+    expect(order).toEqual(['other', 'dropped']);
   });
 
   describe('while the store cannot be written', () => {
-    it('stays queued, and newer health is rejected', async () => {
+    it('stays queued, and newer health is rejected and dropped', async () => {
       const queue = createQueue();
       await queue.add('p', 1);
       queue.fill();
       await expect(queue.flush()).rejects.toMatchObject({ reason: 'full' });
       await expect(queue.add('q', 2)).rejects.toMatchObject({ reason: 'full' });
-      await expect(queue.add('p', 3)).rejects.toMatchObject({ reason: 'full' });
+      await expect(queue.add('q', 3)).rejects.toMatchObject({ reason: 'full' });
       queue.free();
       await vi.advanceTimersByTimeAsync(SECOND);
       // The polls that failed are not stored as if they had succeeded.
@@ -183,7 +134,7 @@ describe('queued poll health', () => {
       await queue.add('p', 1);
       queue.fill();
       await expect(queue.flush()).rejects.toThrow(StoreError);
-      await queue.supersede('p', noCommit);
+      await queue.drop('p');
       await expect(queue.add('p', 2)).rejects.toMatchObject({ reason: 'full' });
       queue.free();
       await vi.advanceTimersByTimeAsync(SECOND);
@@ -196,8 +147,9 @@ describe('queued poll health', () => {
       queue.fill();
       await queue.add('p', 1);
       const flushing = queue.flush().catch((error: unknown) => error);
-      queue.drop('p');
+      const dropped = queue.drop('p');
       await queue.end();
+      await dropped;
       expect(await flushing).toBeInstanceOf(StoreError);
       queue.free();
       await vi.advanceTimersByTimeAsync(2 * SECOND);

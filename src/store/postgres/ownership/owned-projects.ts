@@ -7,7 +7,7 @@ import type {
   PollCommit,
   Store,
 } from '../../../monitor/ports/store.ts';
-import { createHealthQueue } from '../../health-queue.ts';
+import { HealthQueue } from '../../health-queue.ts';
 import { createCommits, type EmitRefused } from '../commits.ts';
 import type { Database, Statement } from '../database.ts';
 import type { CommitContext } from '../sql/poll-commit.ts';
@@ -58,7 +58,7 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
     epochs,
     signal,
   });
-  const health = createHealthQueue(writeHealth, clock);
+  const health = new HealthQueue(writeHealth, clock);
 
   async function writeHealth(waiting: ReadonlyMap<string, WaitingHealth>): Promise<void> {
     const written = await write<{ readonly id: string }>(FLUSH, [flushInput(waiting), worker]);
@@ -90,8 +90,8 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
     poll: PollCommit,
     context: CommitContext,
   ): Promise<readonly CommittedTransition[] | undefined> {
-    const commit = () => commits.commit(poll, context);
-    const transitions = await health.supersede(poll.project, commit);
+    await health.drop(poll.project);
+    const transitions = await commits.commit(poll, context);
     context.version = transitions && Number(poll.token) + 1;
     return transitions;
   }
@@ -103,7 +103,7 @@ export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProject
     epoch: (project) => owned.get(project)?.epoch,
     disown: (project) => {
       owned.delete(project);
-      health.drop(project);
+      void health.drop(project);
     },
     planTick: (project, at) => {
       const context = owned.get(project);
