@@ -66,13 +66,15 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     {
       what: 'a failure whose settlement could not be stored is told again',
       file: 'monitor/failure-reporter.ts',
-      replace: [['this.#logged.set(keyOf(failure), { failure, settled });', '']],
+      replace: [['this.#logged.set(key, { failure, settled });', '']],
       notice: /told twice by/,
     },
     {
       what: 'a failure whose line was written while the store failed is not settled by a stop',
       file: 'monitor/failure-reporter.ts',
-      replace: [['      this.#logged.values().map(', '      [].map(']],
+      replace: [
+        ['await this.#settleLogged().catch((error: unknown) => this.#pauseAfter(error));', ''],
+      ],
       notice: /was told by .* and not settled/,
     },
     {

@@ -50,7 +50,7 @@ export class FailureReporter {
   readonly #running = new Map<string, { readonly project: string; readonly work: Promise<void> }>();
   /** Reports that ended since the last check began, whose result may still list them as pending. */
   #ended = new Set<string>();
-  /** Settlements that were logged but could not be stored. */
+  /** Settlements whose line was logged, but which may not be stored. */
   readonly #logged = new Map<string, { readonly failure: FailureKey; readonly settled: Settled }>();
   /** When postponed failures are due, epoch ms. */
   readonly #nextTries = new Set<number>();
@@ -92,9 +92,7 @@ export class FailureReporter {
     await this.#checking;
     await Promise.all(this.#running.values().map(({ work }) => work));
     // A last attempt: what is not stored, the next process logs again.
-    await Promise.all(
-      this.#logged.values().map(({ failure, settled }) => this.#settle(failure, settled)),
-    ).catch((error: unknown) => this.#pauseAfter(error));
+    await this.#settleLogged().catch((error: unknown) => this.#pauseAfter(error));
   }
 
   /** Tries to report each pending failure of these projects once, due or not. @throws {StoreError} */
@@ -102,6 +100,7 @@ export class FailureReporter {
     const { store, parallelPerProject, shutdown } = this.#options;
     const lease = this.#lease();
     if (lease === undefined) return;
+    await this.#settleLogged();
     const limitPerProject = Number.MAX_SAFE_INTEGER;
     const pending = (await store.pendingFailures({ projects, limitPerProject })).values();
     const reportNext = async () => {
@@ -129,6 +128,7 @@ export class FailureReporter {
     if (this.#isPaused() || lease === undefined) return;
     this.#ended = new Set();
     try {
+      await this.#settleLogged();
       const dueAt = clock.now();
       const due = await store.pendingFailures({ dueAt, limitPerProject: parallelPerProject() });
       for (const at of this.#nextTries) if (at <= dueAt) this.#nextTries.delete(at);
@@ -154,8 +154,6 @@ export class FailureReporter {
 
   /** Tries one failure once. A shutdown meanwhile, or the end of the lease, leaves it pending. */
   async #report(failure: PendingFailure, lease: number): Promise<void> {
-    const known = this.#logged.get(keyOf(failure));
-    if (known !== undefined) return await this.#settle(failure, known.settled);
     const outcome = await this.#try(failure);
     if (outcome === undefined || this.#lease() !== lease) return;
     if ('settlement' in outcome) await this.#logAndSettle(failure, outcome.settlement);
@@ -208,14 +206,24 @@ export class FailureReporter {
       reason,
       cause: settled.cause,
     });
-    this.#logged.set(keyOf(failure), { failure, settled });
     await this.#settle(failure, settled);
   }
 
   async #settle(failure: FailureKey, settled: Settled): Promise<void> {
     const { store, clock } = this.#options;
-    await store.settleFailure(failure, settled, clock.now());
-    this.#logged.delete(keyOf(failure));
+    const key = keyOf(failure);
+    try {
+      await store.settleFailure(failure, settled, clock.now());
+      this.#logged.delete(key);
+    } catch (error) {
+      this.#logged.set(key, { failure, settled });
+      throw error;
+    }
+  }
+
+  /** Stores the settlements that failed, before any failure is reported: a pending one could be among them. */
+  async #settleLogged(): Promise<void> {
+    for (const { failure, settled } of this.#logged.values()) await this.#settle(failure, settled);
   }
 
   /** Pauses the reports after an error of the store, which itself emits it. @throws any other error */

@@ -27,9 +27,11 @@ function setUp() {
   const pending = new Map<number, PendingFailure>();
   const looks: number[] = [];
   const log = eventLog();
-  const state: { lease: number | undefined; isBroken: boolean; answer: () => Promise<void> } = {
-    lease: 1,
+  const state = {
+    lease: 1 as number | undefined,
     isBroken: false,
+    losesAnswer: false,
+    settlements: 0,
     answer: () => Promise.resolve(),
   };
   const seconds = () => Math.floor((Date.now() - startedAt) / 1000);
@@ -51,7 +53,10 @@ function setUp() {
       settleFailure: ({ transitionId }) => {
         if (state.isBroken) return Promise.reject(new StoreError('full', 'the disk is full'));
         pending.delete(transitionId);
-        return Promise.resolve();
+        state.settlements += 1;
+        return state.losesAnswer
+          ? Promise.reject(new StoreError('io', 'the connection was lost'))
+          : Promise.resolve();
       },
       postponeFailure: ({ transitionId }, tries) => {
         const failure = pending.get(transitionId);
@@ -193,6 +198,20 @@ it('the failure reporter retries a failed settlement after 5 s, and makes no che
   await wait(60_000);
   expect(lines()).toBe(1);
   await reporter.stop();
+});
+
+it('the failure reporter repeats a settlement whose answer was lost, and then forgets it', async () => {
+  const { reporter, fails, state, wait, lines } = setUp();
+  state.losesAnswer = true;
+  fails(1);
+  reporter.start();
+  await wait(1000);
+  state.losesAnswer = false;
+  await wait(20_000);
+  expect(state.settlements).toBe(2);
+  await reporter.stop();
+  expect(state.settlements).toBe(2);
+  expect(lines()).toBe(1);
 });
 
 it('the failure reporter leaves no timer when it stops', async () => {

@@ -401,13 +401,13 @@ describe('a failover that gives the number of a lost failure to a new one', () =
       broken.add('settleFailure');
       const reporter = reporterOf();
       await expect(reporter.drain(['p'])).rejects.toThrow(StoreError);
-      const { found } = await failsOver(promptId);
+      const { lost, found } = await failsOver(promptId);
       broken.clear();
       await reporter.drain(['p']);
 
       expect(asked).toEqual(['a', promptId]);
       expect(log.of('prompt.failed').map((line) => line.promptId)).toEqual(['a', promptId]);
-      expect(settled).toEqual([keyOf(found)]);
+      expect(settled).toEqual([keyOf(lost), keyOf(found)]);
     },
   );
 
