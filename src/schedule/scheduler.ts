@@ -40,19 +40,50 @@ export interface SchedulerOptions {
   readonly onError: (error: unknown) => void;
 }
 
-interface Entry {
+/**
+ * A scheduled project. Its jitter and first due time take 10 µs, so they are computed when they are first asked for: for
+ * thousands of new projects not in the turn that schedules them, but as the beat comes to them.
+ */
+class Entry {
   readonly project: ScheduledProject;
   readonly schedule: Schedule;
-  /** How much later than its schedule the project is polled, ms. */
-  readonly jitterMs: number;
-  /** Infinity while another worker owns the project. */
-  dueAt: number;
-  /** Its last tick, or poll at once, and when that was on the monotonic clock. */
-  last?: { readonly dueAt: number; readonly at: number };
+  readonly maxJitterMs: number;
   /** When it was last looked at. */
   seen: Moment;
+  /** Its last tick, or poll at once, and when that was on the monotonic clock. */
+  last?: { readonly dueAt: number; readonly at: number };
   /** Waits for a due time within this second. */
   timer?: Timer;
+  #jitterMs: number | undefined;
+  #dueAt: number | ((entry: Entry) => number);
+
+  constructor(
+    project: ScheduledProject,
+    maxJitterMs: number,
+    seen: Moment,
+    dueAt: (entry: Entry) => number,
+  ) {
+    this.project = project;
+    this.schedule = parseSchedule(project.schedule, project.timezone);
+    this.maxJitterMs = maxJitterMs;
+    this.seen = seen;
+    this.#dueAt = dueAt;
+  }
+
+  /** How much later than its schedule the project is polled, ms. */
+  get jitterMs(): number {
+    return (this.#jitterMs ??= jitterOf(this.project.id, this.maxJitterMs));
+  }
+
+  /** Infinity while another worker owns the project. */
+  get dueAt(): number {
+    if (typeof this.#dueAt === 'function') this.#dueAt = this.#dueAt(this);
+    return this.#dueAt;
+  }
+
+  set dueAt(ms: number) {
+    this.#dueAt = ms;
+  }
 }
 
 /** A time of both clocks. */
@@ -156,27 +187,25 @@ export class Scheduler {
   /** Returns the entry of a project: the one that it has if nothing has changed. */
   #entryOf(project: ScheduledProject, maxJitterMs: number): Entry {
     const old = this.#entries.get(project.id);
-    const keepsJitter = old !== undefined && maxJitterMs === this.#maxJitterMs;
-    const jitterMs = keepsJitter ? old.jitterMs : jitterOf(project.id, maxJitterMs);
     const isUnchanged =
-      old?.jitterMs === jitterMs &&
+      old?.maxJitterMs === maxJitterMs &&
       old.project.schedule === project.schedule &&
       old.project.timezone === project.timezone &&
       old.project.isOwnedElsewhere === project.isOwnedElsewhere;
     if (isUnchanged) return old;
-    const schedule = parseSchedule(project.schedule, project.timezone);
-    const entry: Entry = { project, schedule, jitterMs, dueAt: Infinity, seen: this.#moment() };
-    if (!project.isOwnedElsewhere) entry.dueAt = this.#firstDue(entry, old);
-    return entry;
+    const isStarted = this.#isStarted();
+    return new Entry(project, maxJitterMs, this.#moment(), (entry) =>
+      project.isOwnedElsewhere ? Infinity : this.#firstDue(entry, old, isStarted),
+    );
   }
 
-  #firstDue(entry: Entry, old: Entry | undefined): number {
+  #firstDue(entry: Entry, old: Entry | undefined, isStarted: boolean): number {
     const { lastPollAt } = entry.project;
     const now = this.#options.clock.now();
     const aheadMs = lastPollAt === undefined ? 0 : lastPollAt - now;
     const isFarAhead = aheadMs >= MAX_AHEAD_MS;
     let isDue: boolean;
-    if (old?.project.isOwnedElsewhere ?? !this.#isStarted()) {
+    if (old?.project.isOwnedElsewhere ?? !isStarted) {
       isDue = lastPollAt === undefined || dueAfter(entry, lastPollAt) <= now;
       // Nothing tells whether a run was missed since.
       if (isFarAhead && old !== undefined) isDue = true;
