@@ -77,13 +77,11 @@ function checkPlainHttp(service: Tree): readonly Finding[] {
 }
 
 function checkSchedules(places: readonly Place[]): readonly Finding[] {
-  const faults = new Map<string, string | undefined>();
   return places.flatMap(({ path, place: { schedule } }) => {
     if (typeof schedule !== 'string' || schedule === '' || schedule.length > MAX_TEXT_LENGTH) {
       return [];
     }
-    if (!faults.has(schedule)) faults.set(schedule, validateSchedule(schedule));
-    const fault = faults.get(schedule);
+    const fault = validateSchedule(schedule);
     if (fault === undefined) return [];
     return [{ path: [...path, 'schedule'], message: `${quoteId(schedule)} ${fault}` }];
   });

@@ -42,30 +42,40 @@ interface Days {
 
 /** Schedules by zone and expression: thousands of projects may share one. */
 const shared = new Map<string, Schedule>();
+/** Expressions, or their faults, by their text: a configuration is checked before it is scheduled. */
+const sharedExpressions = new Map<string, Expression | string>();
 /** Days by their fields: to find the longest gap takes a millisecond. */
 const sharedDays = new Map<string, Days>();
 
 /** Returns the fault of a cron expression (docs/specification.md#cron-expressions) as `must …`; undefined if it is valid. */
 export function validateSchedule(expression: string): string | undefined {
-  const read = readExpression(expression);
+  const read = expressionOf(expression);
   return typeof read === 'string' ? read : undefined;
 }
 
 /** @throws {RangeError} if the expression has a fault or there is no such time zone */
 export function parseSchedule(expression: string, timezone: string): Schedule {
   const key = `${timezone} ${expression}`;
-  const known = shared.get(key);
-  if (known !== undefined) return known;
-  const read = readExpression(expression);
-  if (typeof read === 'string') throw new RangeError(`the schedule ${read}`);
-  const schedule = createSchedule(read, zoneOf(timezone));
-  keep(shared, key, schedule);
-  return schedule;
+  return sharedIn(shared, key, () => {
+    const read = expressionOf(expression);
+    if (typeof read === 'string') throw new RangeError(`the schedule ${read}`);
+    return createSchedule(read, zoneOf(timezone));
+  });
 }
 
-function keep<Value>(known: Map<string, Value>, key: string, value: Value): void {
-  if (known.size >= MAX_SHARED) known.clear();
-  known.set(key, value);
+function expressionOf(text: string): Expression | string {
+  return sharedIn(sharedExpressions, text, () => readExpression(text));
+}
+
+/** Returns the value of this key, which is made when it is first asked for. */
+function sharedIn<Value>(known: Map<string, Value>, key: string, make: () => Value): Value {
+  let value = known.get(key);
+  if (value === undefined) {
+    value = make();
+    if (known.size >= MAX_SHARED) known.clear();
+    known.set(key, value);
+  }
+  return value;
 }
 
 function createSchedule(expression: Expression, zone: Zone): Schedule {
@@ -249,7 +259,7 @@ function readExpression(text: string): Expression | string {
     const noSuchDate = anyMonth.valid && errors.every(({ field }) => field === 'dayOfMonth');
     return noSuchDate ? NEVER : `must be a cron expression; ${errors.map(faultText).join(', ')}`;
   }
-  const days = daysOf(given.slice(-3).join(' '), fields);
+  const days = sharedIn(sharedDays, given.slice(-3).join(' '), () => daysOf(fields));
   if (nextDay(days, 0) === Infinity) return NEVER;
   return {
     days,
@@ -259,14 +269,10 @@ function readExpression(text: string): Expression | string {
   };
 }
 
-function daysOf(text: string, fields: ParsedFields): Days {
-  const known = sharedDays.get(text);
-  if (known !== undefined) return known;
+function daysOf(fields: ParsedFields): Days {
   const { dayOfMonth, month, dayOfWeek } = fields;
   const isEvery = hasAll(dayOfMonth, 1, 31) && hasAll(month, 1, 12) && hasAll(dayOfWeek, 0, 6);
-  const days: Days = { fields, isEvery, longestGap: undefined };
-  keep(sharedDays, text, days);
-  return days;
+  return { fields, isEvery, longestGap: undefined };
 }
 
 function faultText({ field, value = '' }: CronFieldError): string {
@@ -308,19 +314,17 @@ const zones = new Map<string, Zone>();
 
 /** @throws {RangeError} if there is no such time zone */
 function zoneOf(name: string): Zone {
-  const known = zones.get(name);
-  if (known !== undefined) return known;
-  const format = new Intl.DateTimeFormat('en', { timeZone: name, timeZoneName: 'longOffset' });
-  const offsetAt = (ms: number) => {
-    const parts = /GMT([+-])(\d\d):(\d\d)(?::(\d\d))?$/.exec(format.format(ms));
-    if (parts === null) return 0;
-    const [, sign, hours, minutes, seconds = 0] = parts;
-    const offset = Number(hours) * HOUR + Number(minutes) * MINUTE + Number(seconds) * SECOND;
-    return sign === '-' ? -offset : offset;
-  };
-  const zone: Zone = { offsetAt, segment: undefined, offsets: undefined };
-  zones.set(name, zone);
-  return zone;
+  return sharedIn(zones, name, () => {
+    const format = new Intl.DateTimeFormat('en', { timeZone: name, timeZoneName: 'longOffset' });
+    const offsetAt = (ms: number) => {
+      const parts = /GMT([+-])(\d\d):(\d\d)(?::(\d\d))?$/.exec(format.format(ms));
+      if (parts === null) return 0;
+      const [, sign, hours, minutes, seconds = 0] = parts;
+      const offset = Number(hours) * HOUR + Number(minutes) * MINUTE + Number(seconds) * SECOND;
+      return sign === '-' ? -offset : offset;
+    };
+    return { offsetAt, segment: undefined, offsets: undefined };
+  });
 }
 
 /** Returns the segment of this moment. No zone changes its offset and changes it back within a week. */
