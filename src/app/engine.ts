@@ -14,7 +14,7 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import type { EvaluationService } from '../monitor/ports/service.ts';
 import type { PollHealth, Store, StoreSnapshot } from '../monitor/ports/store.ts';
 import type { PollRun } from '../monitor/ports/watched-project.ts';
-import { parseSchedule } from '../schedule/cron.ts';
+import { maxIntervalOf } from '../schedule/cron.ts';
 import { openStore, type OpenStore } from '../store/open.ts';
 import { version } from './version.ts';
 import type { WorkSharing } from './work-sharing.ts';
@@ -117,7 +117,7 @@ export class Engine {
       getErrorInfo: (...call) => this.#client.getErrorInfo(...call),
       storing: (recordBytes) => this.#client.storing(recordBytes),
     };
-    const maxIntervalMs = (id: string) => this.#maxIntervalMs(id);
+    const maxIntervalMs = (id: string) => maxIntervalOf(this.#projects.get(id), clock.now());
     this.#poller = new Poller({
       service,
       store,
@@ -269,14 +269,6 @@ export class Engine {
     return await Promise.all(
       ids.map(async (id) => (stored.has(id) ? await this.store.loadHealth(id) : NEVER_POLLED)),
     );
-  }
-
-  /** Returns the longest interval of a project's schedule, ms; 0 for a project that is not configured. */
-  #maxIntervalMs(id: string): number {
-    const project = this.#projects.get(id);
-    if (project === undefined) return 0;
-    const { clock } = this.#options;
-    return parseSchedule(project.schedule, project.timezone).maxIntervalMs(clock.now());
   }
 }
 

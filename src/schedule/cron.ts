@@ -63,6 +63,15 @@ export function parseSchedule(expression: string, timezone: string): Schedule {
   });
 }
 
+/** Returns the longest interval of a project's schedule, ms; 0 for a project that is not configured. */
+export function maxIntervalOf(
+  project: { readonly schedule: string; readonly timezone: string } | undefined,
+  now: number,
+): number {
+  if (project === undefined) return 0;
+  return parseSchedule(project.schedule, project.timezone).maxIntervalMs(now);
+}
+
 function expressionOf(text: string): Expression | string {
   return sharedIn(sharedExpressions, text, () => readExpression(text));
 }

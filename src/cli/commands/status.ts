@@ -100,7 +100,7 @@ async function readExpectations(
   const waiting = new Map<string, ProjectConfig>();
   for (const project of projects) if (ids.has(project.id)) waiting.set(project.id, project);
   if (waiting.size === 0) return () => undefined;
-  const [{ LearnedExpectations }, { parseSchedule }] = await Promise.all([
+  const [{ LearnedExpectations }, { maxIntervalOf }] = await Promise.all([
     import('../../monitor/expectations.ts'),
     import('../../schedule/cron.ts'),
   ]);
@@ -108,11 +108,7 @@ async function readExpectations(
     store: reader,
     clock,
     projects: () => waiting,
-    maxIntervalMs: (id) => {
-      const project = waiting.get(id);
-      if (project === undefined) return 0;
-      return parseSchedule(project.schedule, project.timezone).maxIntervalMs(clock.now());
-    },
+    maxIntervalMs: (id) => maxIntervalOf(waiting.get(id), clock.now()),
   });
   await expectations.refresh();
   return expectations.of;
