@@ -53,7 +53,7 @@ export const workers: Row = {
     {
       what: 'a worker tries only the first server',
       file: 'store/postgres/servers.ts',
-      replace: [['[...servers.keys().drop(current), ...servers.keys().take(current)]', '[0]']],
+      replace: [['of settings.servers)', 'of settings.servers.slice(0, 1))']],
       notice: /projects are not polled/,
     },
   ],

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, 
 import { IN_CI } from '../support/debian-tool.ts';
 import { systemClock } from '../../src/app/clock.ts';
 import type { Store } from '../../src/monitor/ports/store.ts';
-import { openDatabase } from '../../src/store/postgres/database.ts';
+import { PostgresDatabase } from '../../src/store/postgres/database.ts';
 import { migrate } from '../../src/store/postgres/sql/migrate.ts';
 import { openPostgresReader } from '../../src/store/postgres/postgres-reader.ts';
 import { readUrl } from '../../src/store/postgres/url.ts';
@@ -242,7 +242,7 @@ describe.runIf(postgresPrograms() !== undefined || IN_CI)('migrate-store', () =>
   }
 
   it('can be repeated if it is killed before it writes the last table', async () => {
-    const empty = openDatabase({
+    const empty = new PostgresDatabase({
       clock: systemClock,
       settings: await readUrl(database.url),
       connections: 1,

@@ -53,10 +53,10 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       limits.signal?.addEventListener('abort', () => sender.giveUpAll());
       const openWork = createOpenWork();
       return {
-        query: <Row>(statement: Statement, values: readonly unknown[] = []) =>
+        query: <Row>(statement: Statement, values?: readonly unknown[]) =>
           openWork.run(async () => {
             const sentAt = kernel.now();
-            const given = await sender.send<Row>(statement, values, limits);
+            const given = await sender.send<Row>(statement, values ?? [], limits);
             const isLate = kernel.now() - sentAt > LATE_MS;
             if ('error' in given || isLate) process.onUnanswered();
             const kinds = kindsOf(statement.text);

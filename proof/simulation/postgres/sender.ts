@@ -6,7 +6,7 @@ import type { Hooks } from '../process.ts';
 /** Time limit of statements that begin after the abort, ms, as in src/store/postgres/database.ts. */
 const AFTER_ABORT_TIMEOUT_MS = 1000;
 
-/** Time limit of connecting, ms, as in src/store/postgres/session.ts. */
+/** Time limit of connecting, ms, as in src/store/postgres/servers.ts. */
 const CONNECT_MS = 3000;
 /** Probability that a statement to a server that cannot be reached finds no open connection. */
 const NOT_CONNECTED = 0.5;

@@ -5,7 +5,7 @@ import { Client } from 'pg';
 import type { StoreReader } from '../../../src/monitor/ports/store.ts';
 import type { Statement } from '../../../src/store/postgres/database.ts';
 import type * as ReaderRoom from '../../../src/store/postgres/postgres-reader.ts';
-import type * as SessionRoom from '../../../src/store/postgres/session.ts';
+import type * as ServersRoom from '../../../src/store/postgres/servers.ts';
 import type * as MigrateRoom from '../../../src/store/postgres/sql/migrate.ts';
 import type * as UrlRoom from '../../../src/store/postgres/url.ts';
 import { START } from '../machine.ts';
@@ -47,7 +47,7 @@ export async function openServer(source: string): Promise<Server> {
     (await import(join(source, 'store/postgres', file))) as Room;
   const { migrate } = await load<typeof MigrateRoom>('sql/migrate.ts');
   const { PostgresReader } = await load<typeof ReaderRoom>('postgres-reader.ts');
-  const { sessionConfig } = await load<typeof SessionRoom>('session.ts');
+  const { sessionConfig } = await load<typeof ServersRoom>('servers.ts');
   const { readUrl } = await load<typeof UrlRoom>('url.ts');
   engine ??= PGlite.create();
   const postgres = await engine;

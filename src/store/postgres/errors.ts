@@ -30,7 +30,7 @@ const TEXTS: Readonly<Record<ServerReason, string>> = {
 /** A shorter text occurs in ordinary ones too, and what is left around its redactions would spell it out. */
 const MIN_SECRET_LENGTH = 8;
 
-/** PgBouncer refuses the limits that each connection requests (session.ts), unless it is configured to ignore them. */
+/** PgBouncer refuses the limits that each connection requests (servers.ts), unless it is configured to ignore them. */
 const LIMITS_REFUSED =
   'the pooler before the database of store.postgres_url_file or _env refuses connections: set its ignore_startup_parameters = statement_timeout, idle_in_transaction_session_timeout';
 

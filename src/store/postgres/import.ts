@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { cleanUnicode } from '../../domain/visible.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import { openDatabase, type RunInTransaction } from './database.ts';
+import { PostgresDatabase, type RunInTransaction } from './database.ts';
 import { migrate } from './sql/migrate.ts';
 import { readUrl } from './url.ts';
 
@@ -56,7 +56,7 @@ const TIMEOUT_MS = 60_000;
  */
 export async function importStore(options: ImportOptions): Promise<Imported> {
   const { url, source, clock, onProgress = () => {} } = options;
-  const database = openDatabase({
+  const database = new PostgresDatabase({
     settings: await readUrl(url),
     connections: 1,
     timeoutMs: TIMEOUT_MS,

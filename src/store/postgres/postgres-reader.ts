@@ -31,7 +31,7 @@ import {
   toTransitionRow,
   type TransitionColumns,
 } from '../rows.ts';
-import { type Database, openDatabase } from './database.ts';
+import { type Database, PostgresDatabase } from './database.ts';
 import { assertReadable } from './sql/migrate.ts';
 import * as sql from './sql/reads.ts';
 import { PROJECT_SNAPSHOT, SNAPSHOT, type SnapshotRow, toSnapshot } from './sql/snapshot.ts';
@@ -53,7 +53,7 @@ export async function openPostgresReader(options: {
 }): Promise<StoreReader> {
   const { url, clock } = options;
   const settings = await readUrl(url);
-  const database = openDatabase({ settings, connections: 2, timeoutMs: TIMEOUT_MS, clock });
+  const database = new PostgresDatabase({ settings, connections: 2, timeoutMs: TIMEOUT_MS, clock });
   try {
     await assertReadable(database);
   } catch (error) {

@@ -16,7 +16,12 @@ import { PostgresReader } from './postgres-reader.ts';
 import { createProjectChanges } from './configure.ts';
 import { createCoordinator } from './ownership/coordinator.ts';
 import { createEpochs, type Epochs } from './ownership/epochs.ts';
-import { type Database, openDatabase, type Statement } from './database.ts';
+import {
+  type Database,
+  type DatabaseOptions,
+  PostgresDatabase,
+  type Statement,
+} from './database.ts';
 import {
   CLAIM_PENDING,
   claimParameters,
@@ -31,7 +36,6 @@ import { createOwnedProjects } from './ownership/owned-projects.ts';
 import { createOwnedSnapshot } from './ownership/owned-snapshot.ts';
 import { HEALTH } from './sql/projects.ts';
 import { PRUNING } from './sql/pruning.ts';
-import { SIZE, type SizeRow } from './sql/size.ts';
 import { readUrl } from './url.ts';
 
 export interface PostgresOptions {
@@ -46,7 +50,7 @@ export interface PostgresOptions {
   /** Aborts when a shutdown has waited long enough for the database. */
   readonly signal: AbortSignal;
   /** Opens the connections; a simulation has its own. */
-  readonly open?: typeof openDatabase;
+  readonly open?: (options: DatabaseOptions) => Database;
 }
 
 /** A store that several workers write. It refuses commits of projects that its worker does not own (reason `epoch`). */
@@ -76,6 +80,20 @@ export interface Postgres {
   readonly coordinator: Coordinator;
 }
 
+/** Selects the size of all tables with their indexes, and whether the server has analysed the largest one. */
+const SIZE: Statement = {
+  text: `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint AS bytes,
+      bool_or(relname = 'record' AND reltuples >= 0) AS is_counted,
+      split_part(current_setting('server_version'), ' ', 1) AS server_version
+    FROM pg_class WHERE relnamespace = 'evalwatch'::regnamespace AND relkind = 'r'`,
+};
+
+interface SizeRow {
+  readonly bytes: number;
+  readonly is_counted: boolean;
+  readonly server_version: string;
+}
+
 /** Connections for commits and reads. The coordinator has another one, so that no beat waits for them. */
 const CONNECTIONS = 4;
 const TIMEOUT_MS = 30_000;
@@ -87,7 +105,7 @@ const MAX_LEASE_TIMEOUT_MS = 5000;
  * @throws {StoreError} when no server answers in time, or the schema is foreign or too new
  */
 export async function openPostgres(options: PostgresOptions): Promise<Postgres> {
-  const { clock, leaseMs, url, signal, open = openDatabase } = options;
+  const { clock, leaseMs, url, signal, open = (of) => new PostgresDatabase(of) } = options;
   const settings = await readUrl(url);
   await using opened = new AsyncDisposableStack();
   const database = open({

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { causeOf } from '../../../src/domain/cause.ts';
 import { bucketOf } from '../../../src/domain/limits.ts';
-import { openDatabase } from '../../../src/store/postgres/database.ts';
+import { PostgresDatabase } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/sql/migrate.ts';
 import { PostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
 import { readUrl } from '../../../src/store/postgres/url.ts';
@@ -36,18 +36,17 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
   /** Opens a database whose statements have 500 ms. */
   async function open(url: string, signal?: AbortSignal) {
     const settings = await readUrl(url);
-    const database = openDatabase({
+    const database = new PostgresDatabase({
       clock: systemClock,
       settings,
       connections: 1,
       timeoutMs: 500,
       ...(signal && { signal }),
     });
-    return {
-      ...database,
+    return Object.assign(database, {
       migrate: () => migrate(database),
       [Symbol.asyncDispose]: () => database.close(),
-    };
+    });
   }
 
   /** Makes a store of schema version 1. */

@@ -5,7 +5,7 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { IN_CI } from '../../support/debian-tool.ts';
 import { systemClock } from '../../../src/app/clock.ts';
 import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
-import { CONNECT_MS } from '../../../src/store/postgres/session.ts';
+import { CONNECT_MS } from '../../../src/store/postgres/servers.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 import { pgbouncer, startPooler } from '../../support/pgbouncer.ts';
 import { PASSWORD, startPostgres } from '../../support/postgres.ts';

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import { openDatabase } from '../../../src/store/postgres/database.ts';
+import { PostgresDatabase } from '../../../src/store/postgres/database.ts';
 import { readUrl } from '../../../src/store/postgres/url.ts';
 import { startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { describePostgres, type TestDatabase } from '../../support/postgres-store.ts';
@@ -11,7 +11,7 @@ const tests = (open: () => Promise<TestDatabase>) => {
   it('never receives statements that timed out in the queue', async () => {
     await using db = await open();
     await db.query('CREATE TABLE done ()');
-    const database = openDatabase({
+    const database = new PostgresDatabase({
       clock: systemClock,
       settings: await readUrl(db.url),
       connections: 1,
@@ -71,7 +71,7 @@ const tests = (open: () => Promise<TestDatabase>) => {
     await using db = await open();
     await using proxy = await startCuttingProxy(db.server.port);
     const url = db.url.replace(`:${db.server.port}/`, `:${proxy.port}/`);
-    const database = openDatabase({
+    const database = new PostgresDatabase({
       clock: systemClock,
       settings: await readUrl(url),
       connections: 1,

@@ -2,8 +2,7 @@ import type { KnownListing } from '../../../domain/record.ts';
 import type { Kind } from '../../../domain/status.ts';
 import type { Summary } from '../../../domain/summary.ts';
 import { type RecordColumns, toKnownRecord } from '../../rows.ts';
-import type { Statement } from '../database.ts';
-import { builtStatement } from './built-statement.ts';
+import { builtStatement, type Statement } from '../database.ts';
 
 /** Restricts a kind to these record ids; kinds without an entry are loaded whole. */
 export type OnlyThese = ReadonlyMap<Kind, readonly string[]>;

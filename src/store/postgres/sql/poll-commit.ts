@@ -2,8 +2,7 @@ import type { Kind, Status } from '../../../domain/status.ts';
 import type { Summary } from '../../../domain/summary.ts';
 import type { CommittedTransition, PollCommit } from '../../../monitor/ports/store.ts';
 import { toHealthColumns } from '../../rows.ts';
-import type { Statement } from '../database.ts';
-import { builtStatement } from './built-statement.ts';
+import { builtStatement, type Statement } from '../database.ts';
 
 /** The ownership under which polls of a project are committed. Another ownership is another object. */
 export interface CommitContext {
