@@ -11,7 +11,7 @@ import { watchMonitor } from './monitor-watch.ts';
 import type { ReloadResult } from '../web/content.ts';
 import { assertCanListen } from '../web/server.ts';
 import { type Engine, openEngine } from './engine.ts';
-import { createHeartbeat } from './heartbeat/heartbeat.ts';
+import { Heartbeat } from './heartbeat.ts';
 import { endProcess } from './lifecycle.ts';
 import { startMaintenance } from './maintenance.ts';
 import { createReload, warnIfMounted } from './reload.ts';
@@ -73,7 +73,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const { store, sharing, reporter } = engine;
   if (sharing !== undefined) setFlagsFromString(WORKER_HEAP_FLAG);
 
-  const heartbeat = createHeartbeat(engine, logger, clock);
+  const heartbeat = new Heartbeat(engine, logger, clock);
   const scheduling = createScheduling(engine, clock, heartbeat);
   const metrics = createEngineMetrics(engine, scheduling, { clock, revision });
   const feed = new EventFeed(store, sharing && FOLLOW_INTERVAL_MS);
@@ -146,6 +146,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   logger.info({ event: 'daemon.started', ...started }, 'Daemon started');
   reporter.start();
   scheduling.start();
+  heartbeat.start();
   void warnIfMounted(config.file, logger);
   const stopMaintenance = startMaintenance({
     store,
@@ -166,6 +167,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     stop: async () => {
       isStarted = false;
       stopMaintenance();
+      heartbeat.stop();
       scheduling.stop();
       engine.shutdown.begin(GRACE_MS);
       const reported = reporter.stop();

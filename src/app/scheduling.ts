@@ -6,6 +6,7 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollRun } from '../monitor/ports/watched-project.ts';
 import { type ScheduledProject, Scheduler } from '../schedule/scheduler.ts';
 import type { Engine } from './engine.ts';
+import type { Heartbeat } from './heartbeat.ts';
 import { endProcess } from './lifecycle.ts';
 
 export interface Scheduling extends Pick<
@@ -23,22 +24,14 @@ export interface Scheduling extends Pick<
   isPolling(project: string): boolean;
 }
 
-/** Receives the runs of the schedules, from the start of the scheduling to its stop. */
-export interface RunWatcher {
-  start(): void;
-  stop(): void;
-  /** Receives a scheduled run of a project, with its poll. */
-  watch(project: string, run: PollRun, poll: Promise<FinishedPoll | undefined>): void;
-}
-
 /**
  * Maximum number of healthy projects' polls that wait for their first request, each with some 12 KB of memory; one that has
  * not begun needs 3 KB. Thousands are due at once after a start, a takeover, or a failure of the database.
  */
 const MAX_WAITING = 1000;
 
-/** Creates the scheduler of the engine's projects. */
-export function createScheduling(engine: Engine, clock: Clock, watcher?: RunWatcher): Scheduling {
+/** Creates the scheduler of the engine's projects. `heartbeat` watches its runs. */
+export function createScheduling(engine: Engine, clock: Clock, heartbeat?: Heartbeat): Scheduling {
   /** Polls on request that run. */
   const requested = new Map<string, Promise<FinishedPoll | undefined>>();
   let isStopped = false;
@@ -71,7 +64,7 @@ export function createScheduling(engine: Engine, clock: Clock, watcher?: RunWatc
     mayRun: (id) => engine.mayPoll(id),
     run: async (id, run) => {
       const polling = poll(id, run);
-      watcher?.watch(id, run, polling);
+      void heartbeat?.watch(id, run, polling);
       await polling;
     },
     onError: endProcess,
@@ -109,13 +102,9 @@ export function createScheduling(engine: Engine, clock: Clock, watcher?: RunWatc
         requested.delete(id);
       }
     },
-    start: () => {
-      scheduler.start();
-      watcher?.start();
-    },
+    start: () => scheduler.start(),
     stop: () => {
       isStopped = true;
-      watcher?.stop();
       scheduler.stop();
     },
     idle: async () => {

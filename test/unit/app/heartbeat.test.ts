@@ -7,14 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { systemClock } from '../../../../src/app/clock.ts';
-import type { Engine } from '../../../../src/app/engine.ts';
-import { createHeartbeat } from '../../../../src/app/heartbeat/heartbeat.ts';
-import { version } from '../../../../src/app/version.ts';
-import type { HeartbeatUrl } from '../../../../src/config/config.ts';
-import type { Logger } from '../../../../src/log/logger.ts';
-import type { FinishedPoll, MonitorEvent, Observer } from '../../../../src/monitor/events.ts';
-import { PATIENCE } from '../../../support/evalwatch.ts';
+import { systemClock } from '../../../src/app/clock.ts';
+import type { Engine } from '../../../src/app/engine.ts';
+import { Heartbeat } from '../../../src/app/heartbeat.ts';
+import { version } from '../../../src/app/version.ts';
+import type { HeartbeatUrl } from '../../../src/config/config.ts';
+import type { Logger } from '../../../src/log/logger.ts';
+import type { MonitorEvent, Observer } from '../../../src/monitor/events.ts';
+import { PATIENCE } from '../../support/evalwatch.ts';
 
 const SECRET = '5ecret-5ecret-5ecret';
 
@@ -58,7 +58,7 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
     shutdown: { waits: waits.signal },
   };
   const timers = new Map<() => void, number>();
-  const heartbeat = createHeartbeat(
+  const heartbeat = new Heartbeat(
     engine as unknown as Engine,
     { warn: (fields: Line) => lines.push(fields) } as unknown as Logger,
     {
@@ -85,6 +85,18 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
     lines,
     heartbeat,
     nextMinute,
+    /** Begins a poll of project p, which the test ends. */
+    poll: (dueAt = 0) => {
+      const poll = Promise.withResolvers<{ isStored: boolean } | undefined>();
+      void heartbeat.watch('p', { dueAt, nextAt: undefined }, poll.promise);
+      return {
+        end: async (outcome: { isStored: boolean } | Error | undefined) => {
+          if (outcome instanceof Error) poll.reject(outcome);
+          else poll.resolve(outcome);
+          await setImmediate();
+        },
+      };
+    },
     /** Lets minutes pass until at least `count` requests have arrived. */
     minutesUntil: (count: number) =>
       vi.waitFor(async () => {
@@ -144,6 +156,7 @@ it.each([
     await using world = await setUp();
     for (let minute = 0; minute < 3; minute += 1) {
       world.emit({ type });
+      world.emit({ type: 'poll.finished' });
       await world.nextMinute();
     }
     expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason }]);
@@ -153,34 +166,62 @@ it.each([
   },
 );
 
-it('no heartbeat is sent in a minute with a poll that could not be stored', async () => {
-  await using world = await setUp();
-  const poll = Promise.resolve({ isStored: false } as FinishedPoll);
-  world.heartbeat.watch('p', { dueAt: 0, nextAt: undefined }, poll);
-  await world.nextMinute();
-  expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason: 'store' }]);
-  expect(await world.received()).toEqual([]);
-});
+it.each([
+  ['could not be stored', { isStored: false }, 'store'],
+  ['was cancelled or refused', undefined, 'unfinished'],
+  ['failed by a bug', new Error('a bug'), 'unfinished'],
+])(
+  'no heartbeat is sent in the minute in which a poll ended that %s',
+  async (_, outcome, reason) => {
+    await using world = await setUp();
+    const poll = world.poll();
+    await world.nextMinute();
+    await world.sent(1);
+    await poll.end(outcome);
+    await world.poll().end({ isStored: true });
+    await world.nextMinute();
+    expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason }]);
+    expect(await world.received()).toHaveLength(1);
+    await world.nextMinute();
+    await world.sent(2);
+  },
+);
 
-it('a heartbeat is sent in a minute whose only unfinished poll is of a project that a reload removes', async () => {
+it('no heartbeat is sent in a minute with a poll that began a minute late', async () => {
   await using world = await setUp();
-  world.heartbeat.watch('p', { dueAt: 0, nextAt: undefined }, Promise.resolve(undefined));
-  await Promise.resolve();
-  world.projects.delete('p');
+  await world.poll(-59_999).end({ isStored: true });
   await world.nextMinute();
   await world.sent(1);
-  expect(world.lines).toEqual([]);
-});
-
-it('one heartbeat is sent for two minutes that are decided at once', async () => {
-  await using world = await setUp();
-  world.heartbeat.watch('p', { dueAt: 0, nextAt: undefined }, new Promise(() => {}));
+  await world.poll(-60_000).end({ isStored: true });
   await world.nextMinute();
-  expect(await world.received()).toEqual([]);
-  world.projects.delete('p');
-  await world.nextMinute();
-  await world.sent(1);
+  expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason: 'late' }]);
   expect(await world.received()).toHaveLength(1);
+});
+
+it('no heartbeat is sent at the end of a minute that a poll has outlasted, until it has ended', async () => {
+  await using world = await setUp();
+  const stuck = world.poll();
+  await world.nextMinute();
+  await world.sent(1);
+  for (let minute = 0; minute < 3; minute += 1) await world.nextMinute();
+  expect(world.lines).toMatchObject([{ event: 'heartbeat.withheld', reason: 'stuck' }]);
+  expect(await world.received()).toHaveLength(1);
+  await stuck.end({ isStored: true });
+  await world.nextMinute();
+  await world.sent(2);
+});
+
+it('polls of a project that a reload removes do not count', async () => {
+  await using world = await setUp();
+  await world.poll().end(undefined);
+  await world.poll().end({ isStored: false });
+  world.poll();
+  world.projects.delete('p');
+  for (let minute = 1; minute <= 3; minute += 1) {
+    await world.nextMinute();
+    await world.sent(minute);
+  }
+  expect(world.lines).toEqual([]);
 });
 
 it('no heartbeat is sent while the worker has no lease', async () => {

@@ -7,9 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, expect, it } from 'vitest';
-import { requestHeartbeat } from '../../../../src/app/heartbeat/request.ts';
-import { ApiError } from '../../../../src/monitor/errors.ts';
-import { makeCertificate } from '../../../support/certificates.ts';
+import { requestHeartbeat } from '../../../src/app/heartbeat.ts';
+import { ApiError } from '../../../src/monitor/errors.ts';
+import { makeCertificate } from '../../support/certificates.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'evalwatch-heartbeat-'));
 afterAll(() => rmSync(directory, { recursive: true }));
@@ -91,7 +91,7 @@ it('the error for the certificate of another host does not contain its name', as
 
 it('a heartbeat trusts the default authorities in addition to those of ca_file', async () => {
   await using monitor = await startMonitor();
-  const module = new URL('../../../../src/app/heartbeat/request.ts', import.meta.url);
+  const module = new URL('../../../src/app/heartbeat.ts', import.meta.url);
   const settings = JSON.stringify({ authorities: other.cert });
   const program = `import { requestHeartbeat } from ${JSON.stringify(module.href)};
     await requestHeartbeat(${JSON.stringify(monitor.url)}, ${settings}, new AbortController().signal);`;
