@@ -92,33 +92,26 @@ export const NEVER_POLLED: PollHealth = {
 const STEADY_INTERVALS = 2.5;
 
 /**
- * Returns the poll health after a poll that ended.
- * @param ended the time is epoch ms, `maxIntervalMs` the longest interval of the project's schedule, and `failure` undefined
- * if the poll succeeded
+ * Returns the poll health after a successful poll.
+ * @param at epoch ms
+ * @param maxIntervalMs the longest interval of the project's schedule
  */
-export function afterPoll(
-  before: PollHealth,
-  ended: {
-    readonly at: number;
-    readonly maxIntervalMs: number;
-    readonly failure: PollFailure | undefined;
-  },
-): PollHealth {
-  const { at, maxIntervalMs, failure } = ended;
-  const { lastSuccessAt, steadySince } = before;
-  if (failure === undefined) {
-    // A clock that was set back leaves times in the future: then nothing would count until they have passed.
-    const gapMs = at - (lastSuccessAt ?? -Infinity);
-    const isSteady = gapMs >= 0 && gapMs <= STEADY_INTERVALS * maxIntervalMs;
-    return {
-      up: true,
-      consecutiveFailures: 0,
-      reason: undefined,
-      lastPollAt: at,
-      lastSuccessAt: at,
-      steadySince: isSteady ? steadySince : at,
-    };
-  }
+export function afterSuccess(before: PollHealth, at: number, maxIntervalMs: number): PollHealth {
+  // A clock that was set back leaves times in the future: then nothing would count until they have passed.
+  const gapMs = at - (before.lastSuccessAt ?? -Infinity);
+  const isSteady = gapMs >= 0 && gapMs <= STEADY_INTERVALS * maxIntervalMs;
+  return {
+    up: true,
+    consecutiveFailures: 0,
+    reason: undefined,
+    lastPollAt: at,
+    lastSuccessAt: at,
+    steadySince: isSteady ? before.steadySince : at,
+  };
+}
+
+/** Returns the poll health after a poll that failed at this time, epoch ms. */
+export function afterFailure(before: PollHealth, at: number, failure: PollFailure): PollHealth {
   const { url, statusCode, location, detail } = failure.details;
   return {
     up: false,
@@ -126,7 +119,7 @@ export function afterPoll(
     reason: failure.reason,
     failure: { message: failure.message, url, statusCode, location, detail },
     lastPollAt: at,
-    lastSuccessAt,
-    steadySince,
+    lastSuccessAt: before.lastSuccessAt,
+    steadySince: before.steadySince,
   };
 }

@@ -6,7 +6,8 @@ import { inTurns } from '../domain/turns.ts';
 import { ApiError, StoreError } from './errors.ts';
 import type { FinishedPoll, Observer, PollFailure } from './events.ts';
 import {
-  afterPoll,
+  afterFailure,
+  afterSuccess,
   distrustEtag,
   markNotStored,
   memoryOf,
@@ -302,9 +303,11 @@ export class Poller {
     memory: ProjectMemory,
     listings: Map<Kind, ListingMemory>,
   ): Promise<Outcome | undefined> {
-    const { store } = this.#options;
-    const maxIntervalMs = this.#options.maxIntervalMs(project);
-    const health = afterPoll(memory.health, { at, maxIntervalMs, failure });
+    const { store, maxIntervalMs } = this.#options;
+    const health =
+      failure === undefined
+        ? afterSuccess(memory.health, at, maxIntervalMs(project))
+        : afterFailure(memory.health, at, failure);
     try {
       if (compared instanceof StoreError) throw compared;
       // The project was unwatched or taken over anew: the store may be newer than these findings.
@@ -322,7 +325,7 @@ export class Poller {
       markNotStored(listings);
       const reported = failure ?? { reason: 'store', message, details: {} };
       return {
-        health: afterPoll(memory.health, { at, maxIntervalMs, failure: reported }),
+        health: afterFailure(memory.health, at, reported),
         failure: reported,
         isStored: false,
         changes: new Map(),

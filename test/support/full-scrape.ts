@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { KINDS, type Kind } from '../../src/domain/status.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
 import { POLL_FAILURE_REASONS, type PollFailureReason } from '../../src/monitor/errors.ts';
-import { afterPoll, NEVER_POLLED } from '../../src/monitor/memory.ts';
+import { afterFailure, afterSuccess, NEVER_POLLED } from '../../src/monitor/memory.ts';
 import type { Store } from '../../src/monitor/ports/store.ts';
 import { openStoreInProcess } from './store-in-process.ts';
 import { parseExposition, type ParsedFamily } from '../unit/metrics/parse-exposition.ts';
@@ -100,7 +100,7 @@ async function show(
     const detected = await compareListing(known, listingOf(statuses), { at, missingAfter: 3 });
     changes.set(kind, detected.changes);
   }
-  const health = afterPoll(NEVER_POLLED, { failure: undefined, at, maxIntervalMs: 60_000 });
+  const health = afterSuccess(NEVER_POLLED, at, 60_000);
   await store.commitPoll({ project: PROJECT, at, health, token, listings: changes });
 }
 
@@ -111,11 +111,7 @@ async function fail(
   at: number,
 ): Promise<void> {
   const { token } = await store.loadKnown(project, KINDS);
-  const health = afterPoll(NEVER_POLLED, {
-    failure: { reason, message: 'failed', details: {} },
-    at,
-    maxIntervalMs: 60_000,
-  });
+  const health = afterFailure(NEVER_POLLED, at, { reason, message: 'failed', details: {} });
   await store.commitPoll({ project, at, health, token, listings: new Map() });
 }
 

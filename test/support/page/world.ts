@@ -6,7 +6,7 @@ import type { ObservedRecord } from '../../../src/domain/record.ts';
 import { statusOf, type Kind } from '../../../src/domain/status.ts';
 import type { FailedRequest, PollFailureReason } from '../../../src/monitor/errors.ts';
 import type { PollFailure } from '../../../src/monitor/events.ts';
-import { afterPoll } from '../../../src/monitor/memory.ts';
+import { afterFailure, afterSuccess } from '../../../src/monitor/memory.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { openStoreInProcess } from '../store-in-process.ts';
 import type { ShownProject, WebContent } from '../../../src/web/content.ts';
@@ -75,11 +75,9 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
   ): Promise<void> {
     const project = projectOf(id);
     const at = clock.now();
-    const health = afterPoll(project.health, {
-      failure,
-      at,
-      maxIntervalMs: 60_000,
-    });
+    const health = failure
+      ? afterFailure(project.health, at, failure)
+      : afterSuccess(project.health, at, 60_000);
     await store.commitPoll({ project: id, at, health, token, listings });
     projects.set(id, { ...project, health });
   }

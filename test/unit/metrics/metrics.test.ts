@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { StoreError, type PollFailureReason } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import type { Kind, Origin } from '../../../src/domain/status.ts';
-import { afterPoll } from '../../../src/monitor/memory.ts';
+import { afterFailure, afterSuccess } from '../../../src/monitor/memory.ts';
 import type { PollHealth, StoreSnapshot } from '../../../src/monitor/ports/store.ts';
 import type { MetricsOptions } from '../../../src/metrics/metrics.ts';
 import { parseExposition } from './parse-exposition.ts';
@@ -194,12 +194,10 @@ describe('a project', () => {
       );
     const poll = (reason: PollFailureReason | undefined) => {
       const failure = reason && { reason, message: 'm', details: {} };
-      metrics.observe(
-        finished('p', {
-          failure,
-          health: afterPoll(NEVER_POLLED, { failure, at: START, maxIntervalMs: 60_000 }),
-        }),
-      );
+      const health = failure
+        ? afterFailure(NEVER_POLLED, START, failure)
+        : afterSuccess(NEVER_POLLED, START, 60_000);
+      metrics.observe(finished('p', { failure, health }));
     };
     expect(await failing()).toEqual([]);
     poll('auth');

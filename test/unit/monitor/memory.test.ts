@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { afterPoll, NEVER_POLLED } from '../../../src/monitor/memory.ts';
+import { afterFailure, afterSuccess, NEVER_POLLED } from '../../../src/monitor/memory.ts';
 import type { PollHealth } from '../../../src/monitor/ports/store.ts';
 
 const INTERVAL = 30_000;
@@ -7,9 +7,9 @@ const INTERVAL = 30_000;
 /** Returns the health after polls at these times; negative ones fail. */
 function after(before: PollHealth, ...times: readonly number[]): PollHealth {
   return times.reduce((health, time) => {
-    const failure =
-      time < 0 ? { reason: 'timeout' as const, message: 'late', details: {} } : undefined;
-    return afterPoll(health, { failure, at: Math.abs(time), maxIntervalMs: INTERVAL });
+    return time < 0
+      ? afterFailure(health, -time, { reason: 'timeout', message: 'late', details: {} })
+      : afterSuccess(health, time, INTERVAL);
   }, before);
 }
 
