@@ -4,7 +4,6 @@ import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { KnownProject, ProjectSnapshot, Store } from '../../monitor/ports/store.ts';
-import { createOpenWork } from '../open-work.ts';
 import { toKnownRecord } from '../rows.ts';
 import type { DatabasePaths } from './database.ts';
 import { withStoreErrors } from './errors.ts';
@@ -15,7 +14,7 @@ import { createPolls } from './polls.ts';
 import { PAGE_PROJECTS } from './sql/snapshot.ts';
 import { fileSize, inspectStoreFile, prepareRealPath } from './file.ts';
 import { startThread, type StoreThread } from './client.ts';
-import { createWriteQueue } from './write-queue.ts';
+import { createWriteQueue, type WriteQueue } from './write-queue.ts';
 
 export interface StoreOptions {
   /** Absolute path; missing directories are created. */
@@ -63,11 +62,23 @@ function createStore(
 ): SqliteStore {
   const listings = createListings();
   listings.update(thread.news);
-  const openWork = createOpenWork();
-  const { guarded } = openWork;
   const queue = createWriteQueue({ writePiece, clock, emit });
   const polls = createPolls(queue, clock);
   let closing: Promise<void> | undefined;
+
+  function assertOpen(): void {
+    if (closing !== undefined) throw new StoreError('other', 'the store is closed');
+  }
+
+  const read: StoreThread['read'] = async (call) => {
+    assertOpen();
+    return await thread.read(call);
+  };
+
+  const write: WriteQueue['write'] = async (call) => {
+    assertOpen();
+    return await queue.write(call);
+  };
 
   /** Snapshots show a commit before it is reported. */
   async function writePiece(...piece: Parameters<StoreThread['write']>) {
@@ -78,6 +89,7 @@ function createStore(
 
   /** Emits a failure as that of a commit: polls and reports of failures wait for these reads. */
   const readOrEmit: StoreThread['read'] = async (call) => {
+    assertOpen();
     try {
       return await thread.read(call);
     } catch (error) {
@@ -90,56 +102,60 @@ function createStore(
 
   const files = watchFiles(clock, () => readOrEmit({ method: 'assertInPlace', args: [] }));
 
+  /** Ends after the calls so far. What takes several of them is refused at the next one. */
   async function close(): Promise<void> {
     files.stop();
-    openWork.refuse();
-    await openWork.close();
     await polls.close();
+    await queue.close();
     await thread.close();
   }
 
   return {
     sqliteVersion: thread.sqliteVersion,
     isInPlace: files.isInPlace,
-    projects: guarded((...args) => thread.read({ method: 'projects', args })),
-    snapshot: guarded(async (project) => {
+    projects: (...args) => read({ method: 'projects', args }),
+    snapshot: async (project) => {
       const [backlog, projects] = await Promise.all([
-        thread.read({ method: 'backlog', args: [] }),
-        readProjects(thread, listings, project),
+        read({ method: 'backlog', args: [] }),
+        readProjects(read, listings, project),
       ]);
       return polls.withNewestHealth({ projects, backlog });
-    }),
-    statuses: guarded((...args) => thread.read({ method: 'statuses', args })),
-    transitions: guarded((...args) => thread.read({ method: 'transitions', args })),
-    failures: guarded((...args) => thread.read({ method: 'failures', args })),
-    events: guarded((...args) => thread.read({ method: 'events', args })),
-    moves: guarded((...args) => thread.read({ method: 'moves', args })),
-    failureCounts: guarded((...args) => thread.read({ method: 'failureCounts', args })),
-    durations: guarded((...args) => thread.read({ method: 'durations', args })),
-    causes: guarded((...args) => thread.read({ method: 'causes', args })),
-    configureProjects: guarded(async (ids, at) => {
-      await queue.write({ method: 'configureProjects', args: [ids, at] });
+    },
+    statuses: (...args) => read({ method: 'statuses', args }),
+    transitions: (...args) => read({ method: 'transitions', args }),
+    failures: (...args) => read({ method: 'failures', args }),
+    events: (...args) => read({ method: 'events', args }),
+    moves: (...args) => read({ method: 'moves', args }),
+    failureCounts: (...args) => read({ method: 'failureCounts', args }),
+    durations: (...args) => read({ method: 'durations', args }),
+    causes: (...args) => read({ method: 'causes', args }),
+    configureProjects: async (ids, at) => {
+      await write({ method: 'configureProjects', args: [ids, at] });
       polls.configure(ids);
-    }),
-    loadHealth: guarded(async (...args) => {
+    },
+    loadHealth: async (...args) => {
+      assertOpen();
       await polls.flush();
       return await readOrEmit({ method: 'loadHealth', args });
-    }),
-    loadKnown: guarded((...args) => loadKnown(readOrEmit, ...args)),
-    commitPoll: guarded(polls.commit),
-    pendingFailures: guarded((...args) => readOrEmit({ method: 'pendingFailures', args })),
-    settleFailure: guarded((...args) => queue.write({ method: 'settleFailure', args })),
-    postponeFailure: guarded((...args) => queue.write({ method: 'postponeFailure', args })),
-    prune: guarded(async (limits) => {
+    },
+    loadKnown: (...args) => loadKnown(readOrEmit, ...args),
+    commitPoll: async (poll) => {
+      assertOpen();
+      return await polls.commit(poll);
+    },
+    pendingFailures: (...args) => readOrEmit({ method: 'pendingFailures', args }),
+    settleFailure: (...args) => write({ method: 'settleFailure', args }),
+    postponeFailure: (...args) => write({ method: 'postponeFailure', args }),
+    prune: async (limits) => {
       let step = 0;
       for (;;) {
         // A close ends the pruning between two steps.
-        if (openWork.isRefused()) return;
+        if (closing !== undefined) return;
         const outcome = await queue.write({ method: 'prune', args: [step, limits] });
         if (outcome === 'done') return;
         if (outcome === 'next') step += 1;
       }
-    }),
+    },
     size: () =>
       withStoreErrors(file, async () => {
         const [database, wal] = await Promise.all([fileSize(file), fileSize(`${file}-wal`)]);
@@ -154,13 +170,13 @@ function createStore(
 
 /** Reads the projects of a snapshot, or one, in pages, so that the main thread copies few at once. */
 async function readProjects(
-  thread: Pick<StoreThread, 'read'>,
+  read: StoreThread['read'],
   listings: Listings,
   only: string | undefined,
 ): Promise<readonly ProjectSnapshot[]> {
   const projects: ProjectSnapshot[] = [];
   for (let after = ''; ;) {
-    const page = await thread.read({ method: 'snapshotAfter', args: [after, only] });
+    const page = await read({ method: 'snapshotAfter', args: [after, only] });
     for (const row of page) projects.push({ ...row, listings: listings.of(row.project) });
     if (page.length < PAGE_PROJECTS) return projects;
     after = page.at(-1)?.project ?? '';

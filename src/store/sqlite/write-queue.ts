@@ -6,12 +6,17 @@ import type { Call, WriteResult, Writes } from './database.ts';
 import { countRows, PART_ROWS, toParts } from './sql/poll-rows.ts';
 import type { Place } from './sql/transactions.ts';
 
-/** Both methods emit `store.committed`, or reject, emit `store.commit_failed`, and have then done nothing. */
 export interface WriteQueue {
-  /** Makes the call in a transaction, which may be tried twice. @throws {StoreError} */
+  /**
+   * Makes the call in a transaction, which may be tried twice. This and `commit` emit `store.committed`, or reject, emit
+   * `store.commit_failed`, and have then done nothing.
+   * @throws {StoreError}
+   */
   write<Asked extends Call<Writes>>(call: Asked): Promise<ReturnType<Writes[Asked['method']]>>;
   /** Commits a poll, as `Store.commitPoll`. @throws {StoreError} */
   commit(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined>;
+  /** Resolves when nothing waits, and refuses writes from then on. */
+  close(): Promise<void>;
 }
 
 export interface WriteQueueOptions {
@@ -41,6 +46,7 @@ interface Write {
 export function createWriteQueue({ writePiece, clock, emit }: WriteQueueOptions): WriteQueue {
   const waiting: Write[] = [];
   let writing: Promise<void> | undefined;
+  let isClosed = false;
 
   /** Resolves with the results of the calls, of which there is at least one. */
   function enqueue<Result>(
@@ -48,6 +54,10 @@ export function createWriteQueue({ writePiece, clock, emit }: WriteQueueOptions)
     rows: number,
   ): Promise<readonly [Result, ...Result[]]> {
     const { promise, resolve, reject } = Promise.withResolvers<readonly [Result, ...Result[]]>();
+    if (isClosed) {
+      reject(new StoreError('other', 'the store is closed'));
+      return promise;
+    }
     waiting.push({ calls, rows, resolve, reject });
     writing ??= writeAll();
     return promise;
@@ -128,6 +138,12 @@ export function createWriteQueue({ writePiece, clock, emit }: WriteQueueOptions)
         toParts(poll).map((part): Call<Writes> => ({ method: 'commitPoll', args: [part] }));
       const results = await enqueue<ReturnType<Writes['commitPoll']>>(calls, countRows(poll));
       return results.includes(undefined) ? undefined : results.flatMap((part) => part ?? []);
+    },
+    close: async () => {
+      for (; ; await writing) {
+        isClosed = writing === undefined;
+        if (isClosed) return;
+      }
     },
   };
 }
