@@ -13,7 +13,7 @@ export type RequestClass = 'healthy' | 'failing' | 'detail';
 export interface Pass {
   /** Records that the request goes out now, for the rate. */
   readonly sent: () => void;
-  /** Frees the slot when the request is over. */
+  /** Frees the slot when the request is over; called once. */
   readonly release: () => void;
 }
 
@@ -111,15 +111,12 @@ export class Gate {
   }
 
   #passOf(requestClass: RequestClass, permit: SendPermit): Pass {
-    let isOver = false;
     return {
       sent: () => {
         permit.sent();
         this.#admit();
       },
       release: () => {
-        if (isOver) return;
-        isOver = true;
         permit.cancelled();
         this.#inFlight[requestClass] -= 1;
         this.#admit();

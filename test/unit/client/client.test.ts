@@ -223,23 +223,23 @@ describe('a listing', () => {
     expect(await Promise.all(['a', 'b', 'c'].map(poll))).toEqual([true, true, true]);
   });
 
-  it('keeps its slot while it waits for the store, so that no more listings are requested', async () => {
-    let asked = 0;
-    const { url } = await serve((...exchange) => {
-      asked += 1;
-      answering(200, BODY)(...exchange);
-    });
+  it.each([
+    ['while 32 MiB wait for the store', 1, TOO_MUCH],
+    ['while hundreds of small polls do, each counted as 64 KiB', 513, 1000],
+  ])('keeps its slot %s, so that no more listings are requested', async (_, polls, recordBytes) => {
+    const { url, requests } = await serve(answering(200, BODY));
     const { service } = connect({ baseUrl: url, maxConcurrency: 2 });
-    const stored = service.storing(TOO_MUCH);
-    const listings = Array.from({ length: 6 }, (_, index) =>
+    service.storing(0);
+    const stored = Array.from({ length: polls }, () => service.storing(recordBytes));
+    const listings = Array.from({ length: 6 }, (__, index) =>
       service.list(`p${index}`, 'prompt', listOptions()),
     );
-    await vi.waitFor(() => expect(asked).toBe(2), { timeout: 100_000 });
+    await vi.waitFor(() => expect(requests).toHaveLength(2), { timeout: 100_000 });
     await setTimeout(200);
-    expect(asked).toBe(2);
-    stored[Symbol.dispose]();
+    expect(requests).toHaveLength(2);
+    stored[0]?.[Symbol.dispose]();
     await Promise.all(listings);
-    expect(asked).toBe(6);
+    expect(requests).toHaveLength(6);
   });
 
   describe('with a previous listing to compare', () => {

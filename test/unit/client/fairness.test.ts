@@ -1,4 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { answering, connect, failureOf, listOptions, RUNNING, serve } from './harness.ts';
@@ -28,23 +29,6 @@ describe('a failing project', () => {
     expect(requests).toHaveLength(13);
     await service.close();
     await Promise.all([...hanging, ...details]);
-  });
-
-  it('does not delay the large listings of healthy ones, even when its own one stops halfway', async () => {
-    const item = (n: number) => ({ id: `p${n}`, status: 'RUNNING', name: 'n'.repeat(300) });
-    const large = JSON.stringify(Array.from({ length: 40_000 }, (_, n) => item(n)));
-    const stopped = Promise.withResolvers<void>();
-    const { url } = await serve((request, response) => {
-      if (projectOf(request.url) === 'well') response.end(large);
-      else response.write(large.slice(0, -1), () => stopped.resolve());
-    });
-    const maxResponseBytes = 64 * 1024 * 1024;
-    const { service } = connect({ baseUrl: url, timeoutMs: 60_000, maxResponseBytes });
-    const stops = failureOf(service.list('stops', 'prompt', listOptions({ isFailing: true })));
-    await stopped.promise;
-    expect(await service.list('well', 'prompt', listOptions())).toMatchObject({ size: 40_000 });
-    await service.close();
-    await stops;
   });
 
   it('is every project with a failed attempt: its retries use at most half of the slots', async () => {
@@ -137,4 +121,62 @@ describe('the request limits', () => {
       expect(inASecond.length).toBeLessThanOrEqual(4);
     }
   });
+});
+
+describe('a large listing', () => {
+  const item = (n: number) => ({ id: `p${n}`, status: 'RUNNING', name: 'n'.repeat(300) });
+  const large = JSON.stringify(Array.from({ length: 10_000 }, (_, n) => item(n)));
+
+  /** Starts a service whose first project stops before the end of a large listing until it is let go, and requests that. */
+  async function stopHalfway(isFailing: boolean) {
+    const began = Promise.withResolvers<void>();
+    const ending = Promise.withResolvers<void>();
+    const { url } = await serve((request, response) => {
+      const project = projectOf(request.url);
+      if (project === 'first') {
+        response.write(large.slice(0, -1), () => began.resolve());
+        void ending.promise.then(() => response.end(']'));
+      } else response.end(project === 'small' ? BODY : large);
+    });
+    const maxResponseBytes = 64 * 1024 * 1024;
+    const { service } = connect({ baseUrl: url, timeoutMs: 60_000, maxResponseBytes });
+    const first = service.list('first', 'prompt', listOptions({ isFailing }));
+    await began.promise;
+    return { service, first, letGo: ending.resolve };
+  }
+
+  it.each([true, false])(
+    'is read after those of its class, failing %s, unless they are aborted; small ones do not wait',
+    async (isFailing) => {
+      const { service, first, letGo } = await stopHalfway(isFailing);
+      const ending = new AbortController();
+      const signal = { ...RUNNING, requests: ending.signal };
+      const aborted = service.list('aborted', 'prompt', listOptions({ isFailing, signal }));
+      let isRead = false;
+      const next = service.list('next', 'prompt', listOptions({ isFailing })).then((answer) => {
+        isRead = true;
+        return answer;
+      });
+      await service.list('small', 'prompt', listOptions({ isFailing }));
+      await sleep(300);
+      ending.abort(new Error('the end'));
+      await expect(aborted).rejects.toThrow('the end');
+      await sleep(100);
+      expect(isRead).toBe(false);
+      letGo();
+      expect(await first).toMatchObject({ size: 10_000 });
+      expect(await next).toMatchObject({ size: 10_000 });
+    },
+  );
+
+  it.each([true, false])(
+    'of one class is read while one of the other stops halfway, failing %s',
+    async (isFailing) => {
+      const { service, first, letGo } = await stopHalfway(isFailing);
+      const options = listOptions({ isFailing: !isFailing });
+      expect(await service.list('next', 'prompt', options)).toMatchObject({ size: 10_000 });
+      letGo();
+      await first;
+    },
+  );
 });

@@ -3,7 +3,6 @@ import { expect, it } from 'vitest';
 import { ListingReader, type ReaderOptions } from '../../../src/client/listing/listing.ts';
 import { RecordMemory } from '../../../src/client/record-memory.ts';
 import { ItemScanner } from '../../../src/client/listing/scanner.ts';
-import type { ListingTable } from '../../../src/monitor/ports/service.ts';
 
 const PIECE = 64 * 1024;
 const scrub = (text: string) => text;
@@ -77,26 +76,6 @@ it('two listings are not parsed in one turn of the event loop', async () => {
   while (ended.length === 0) await setImmediate();
   expect(ended).toEqual(['one']);
   await both;
-});
-
-it('a listing with more than 1 MiB of new items is not read on while another one is', async () => {
-  const memory = new RecordMemory();
-  const other = memory.readListing(false);
-  void other.take(5 * 1024 * 1024);
-  const reader = startReader({ memory: memory.readListing(false) });
-  const item = Buffer.from(`{"id":"p","status":"RUNNING","name":"${'n'.repeat(600_000)}"},`);
-  await reader.push(Buffer.from('['));
-  for (let count = 0; count < 3; count += 1) await reader.push(item);
-  let isOver = false;
-  const wait = async () => {
-    await reader.push(item);
-    isOver = true;
-  };
-  const waiting = wait();
-  for (let turn = 0; turn < 20; turn += 1) await setImmediate();
-  expect(isOver).toBe(false);
-  other.end();
-  await waiting;
 });
 
 it('an unusual item that the next listing lacks has vanished, too', async () => {
@@ -197,13 +176,4 @@ it('a listing that is aborted while it is parsed rejects with the reason', async
   const finished = reader.finish(undefined, ending.signal);
   ending.abort(new Error('the end'));
   await expect(finished).rejects.toThrow('the end');
-});
-
-it('a listing after another one with the same digest is unchanged', async () => {
-  const body = Buffer.from(`[${[A, B].join()}]`);
-  const { table } = await read(body);
-  const previous: ListingTable = table;
-  const reader = startReader({ previous });
-  void reader.push(body);
-  expect(await reader.finish('"2"', signal)).toEqual({ unchanged: true, full: true, etag: '"2"' });
 });
