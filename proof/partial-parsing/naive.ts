@@ -66,7 +66,7 @@ function read(items: readonly unknown[], kind: Kind, keys: readonly string[]): L
   const clean = (value: unknown, max: number) => {
     if (typeof value !== 'string') return undefined;
     const text = keys.reduce((left, key) => left.replaceAll(key, '[redacted]'), value);
-    return Array.from(text.toWellFormed()).slice(0, max).join('');
+    return Array.from(text.toWellFormed().replaceAll('\0', '\uFFFD')).slice(0, max).join('');
   };
   for (const [index, item] of items.entries()) {
     const fields = (item ?? {}) as Readonly<Record<string, unknown>>;
