@@ -2,8 +2,7 @@
 import { openSync, closeSync } from 'node:fs';
 import { systemClock } from '../src/app/clock.ts';
 import { openEngine } from '../src/app/engine.ts';
-import { endProcess } from '../src/app/lifecycle.ts';
-import { version } from '../src/app/version.ts';
+import { endProcess, version } from '../src/app/process.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { createLogger, fileDescriptor } from '../src/log/logger.ts';
 import { Metrics } from '../src/metrics/metrics.ts';

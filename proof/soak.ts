@@ -124,10 +124,8 @@ export const soak: Row = {
     },
     {
       what: 'a stop leaves a timer',
-      file: 'app/lifecycle.ts',
-      replace: [
-        ['    end: () => deadline?.cancel(),', '    end: () => setInterval(() => deadline, 1000),'],
-      ],
+      file: 'app/process.ts',
+      replace: [['    this.#deadline?.cancel();', '    setInterval(() => this.#deadline, 1000);']],
       notice: /does not end by SIGTERM/,
     },
   ],

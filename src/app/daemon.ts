@@ -12,11 +12,10 @@ import type { ReloadResult } from '../web/content.ts';
 import { assertCanListen } from '../web/server.ts';
 import { type Engine, openEngine } from './engine.ts';
 import { Heartbeat } from './heartbeat.ts';
-import { endProcess } from './lifecycle.ts';
+import { endProcess, version } from './process.ts';
 import { startMaintenance } from './maintenance.ts';
 import { createReload, warnIfMounted } from './reload.ts';
 import { createScheduling, type Scheduling } from './scheduling.ts';
-import { version } from './version.ts';
 import { startWeb } from './web.ts';
 import { WebProtection } from './web-protection.ts';
 

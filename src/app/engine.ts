@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Config, ProjectConfig } from '../config/config.ts';
 import { type EvaluationServiceOptions, HttpEvaluationService } from '../client/client.ts';
 import { createApiKeyReader } from '../client/api-key.ts';
-import { createShutdown, endProcess, type ShutdownControl } from './lifecycle.ts';
+import { ProcessShutdown, endProcess, version } from './process.ts';
 import type { Logger } from '../log/logger.ts';
 import { EventLog } from '../log/lines.ts';
 import { emitTo, type FinishedPoll, type Observer } from '../monitor/events.ts';
@@ -16,7 +16,6 @@ import type { PollHealth, Store, StoreSnapshot } from '../monitor/ports/store.ts
 import type { PollRun } from '../monitor/ports/watched-project.ts';
 import { maxIntervalOf } from '../schedule/cron.ts';
 import { openStore, type OpenStore } from '../store/open.ts';
-import { version } from './version.ts';
 import type { WorkSharing } from './work-sharing.ts';
 
 export interface EngineOptions {
@@ -37,7 +36,7 @@ interface Ground {
   readonly log: EventLog;
   readonly observers: Observer[];
   readonly emit: Observer;
-  readonly shutdown: ShutdownControl;
+  readonly shutdown: ProcessShutdown;
   readonly opened: OpenStore;
   readonly sharing: WorkSharing | undefined;
 }
@@ -53,7 +52,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   const emit = emitTo(observers, (error) => {
     logger.error({ event: 'observer.failed', err: error }, 'An observer failed');
   });
-  const shutdown = createShutdown(clock);
+  const shutdown = new ProcessShutdown(clock);
   const opened = await (outside?.openStore ?? openStore)({
     store: config.store,
     clock,
@@ -83,7 +82,7 @@ export class Engine {
   readonly reporter: FailureReporter;
   /** What is expected of the prompts of each project. Knows nothing before its first refresh. */
   readonly expectations: LearnedExpectations;
-  readonly shutdown: ShutdownControl;
+  readonly shutdown: ProcessShutdown;
   readonly emit: Observer;
   readonly #options: EngineOptions;
   readonly #log: EventLog;

@@ -12,8 +12,7 @@ import type { ServiceSettings } from '../monitor/ports/service.ts';
 import type { PollRun } from '../monitor/ports/watched-project.ts';
 import { systemClock } from './clock.ts';
 import type { Engine } from './engine.ts';
-import { endProcess } from './lifecycle.ts';
-import { version } from './version.ts';
+import { endProcess, version } from './process.ts';
 
 const MINUTE_MS = 60_000;
 /** Time limit of one attempt. All attempts together take less than a minute. */

@@ -3,7 +3,7 @@ import { StoreError } from '../monitor/errors.ts';
 import type { LearnedExpectations } from '../monitor/expectations.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { Store } from '../monitor/ports/store.ts';
-import { endProcess } from './lifecycle.ts';
+import { endProcess } from './process.ts';
 
 const PRUNE_INTERVAL_MS = 60 * 60 * 1000;
 /** Maximum delay of new limits after 0:00 UTC, of first typical durations, and of another attempt after the store failed. */

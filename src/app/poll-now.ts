@@ -5,7 +5,7 @@ import type { FinishedPoll } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollNow, PollNowResult } from '../web/content.ts';
 import type { Engine } from './engine.ts';
-import { endProcess } from './lifecycle.ts';
+import { endProcess } from './process.ts';
 import type { Scheduling } from './scheduling.ts';
 
 /** Maximum time that an answer waits for its polls, ms: shorter than the web server keeps a connection for an answer. */

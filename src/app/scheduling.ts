@@ -7,7 +7,7 @@ import type { PollRun } from '../monitor/ports/watched-project.ts';
 import { type ScheduledProject, Scheduler } from '../schedule/scheduler.ts';
 import type { Engine } from './engine.ts';
 import type { Heartbeat } from './heartbeat.ts';
-import { endProcess } from './lifecycle.ts';
+import { endProcess } from './process.ts';
 
 export interface Scheduling extends Pick<
   Scheduler,

@@ -14,7 +14,7 @@ import type { Engine } from './engine.ts';
 import { createPollNow } from './poll-now.ts';
 import type { Reload } from './reload.ts';
 import type { Scheduling } from './scheduling.ts';
-import { version } from './version.ts';
+import { version } from './process.ts';
 
 /** How long the first scrapes wait for the limits of the projects, ms. */
 const MAX_LEARNING_MS = 5000;

@@ -9,7 +9,7 @@ import type { RateLimit } from '../monitor/ports/service.ts';
 import type { OwnedSnapshot, PendingFailure, PendingFailureQuery } from '../monitor/ports/store.ts';
 import type { PollRun } from '../monitor/ports/watched-project.ts';
 import type { SharedStore } from '../store/open.ts';
-import { version } from './version.ts';
+import { version } from './process.ts';
 
 /** Maximum number of polls for one run, when another process commits first. */
 const MAX_ATTEMPTS = 3;

@@ -1,7 +1,7 @@
 import { setDefaultAutoSelectFamilyAttemptTimeout } from 'node:net';
 import { Command, CommanderError, type OutputConfiguration } from 'commander';
 import { systemClock } from '../app/clock.ts';
-import { version } from '../app/version.ts';
+import { version } from '../app/process.ts';
 import { ConfigError } from '../config/config.ts';
 import {
   allowsColor,

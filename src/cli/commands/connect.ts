@@ -1,4 +1,4 @@
-import { version } from '../../app/version.ts';
+import { version } from '../../app/process.ts';
 import type { Config, ProjectConfig } from '../../config/config.ts';
 import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 import { createApiKeyReader } from '../../client/api-key.ts';

@@ -11,7 +11,7 @@ import type { Store } from '../../../src/monitor/ports/store.ts';
 import { openStoreInProcess } from '../store-in-process.ts';
 import type { ShownProject, WebContent } from '../../../src/web/content.ts';
 import { watchMonitor, type MonitorWatch } from '../../../src/app/monitor-watch.ts';
-import { version as programVersion } from '../../../src/app/version.ts';
+import { version as programVersion } from '../../../src/app/process.ts';
 import { EventFeed } from '../../../src/web/events/feed.ts';
 import { startWebServer } from '../../../src/web/server.ts';
 import { fakeClock } from '../monitor.ts';

@@ -10,7 +10,7 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Engine } from '../../../src/app/engine.ts';
 import { Heartbeat } from '../../../src/app/heartbeat.ts';
-import { version } from '../../../src/app/version.ts';
+import { version } from '../../../src/app/process.ts';
 import type { HeartbeatUrl } from '../../../src/config/config.ts';
 import type { Logger } from '../../../src/log/logger.ts';
 import type { MonitorEvent, Observer } from '../../../src/monitor/events.ts';
