@@ -7,7 +7,6 @@ import { NEVER_POLLED } from '../monitor/memory.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import { EventFeed } from '../web/events/feed.ts';
-import { watchMonitor } from './monitor-watch.ts';
 import type { ReloadResult } from '../web/content.ts';
 import { assertCanListen } from '../web/server.ts';
 import { type Engine, openEngine } from './engine.ts';
@@ -16,7 +15,7 @@ import { endProcess, version } from './process.ts';
 import { startMaintenance } from './maintenance.ts';
 import { createReload, warnIfMounted } from './reload.ts';
 import { createScheduling, type Scheduling } from './scheduling.ts';
-import { startWeb } from './web.ts';
+import { MonitorWatch, startWeb } from './web.ts';
 import { WebProtection } from './web-protection.ts';
 
 /** Time that requests in flight have when the daemon stops; Docker kills after 10 s (docs/specification.md#stopping). */
@@ -76,7 +75,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const scheduling = createScheduling(engine, clock, heartbeat);
   const metrics = createEngineMetrics(engine, scheduling, { clock, revision });
   const feed = new EventFeed(store, sharing && FOLLOW_INTERVAL_MS);
-  const monitor = watchMonitor(clock);
+  const monitor = new MonitorWatch(clock);
   logger.onLine((level) => metrics.countLogLine(level));
   for (const observer of [metrics.observe, feed.observe, monitor.observe, ...observers]) {
     engine.observe(observer);

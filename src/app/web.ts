@@ -3,11 +3,11 @@ import type { Logger } from '../log/logger.ts';
 import { createRequestFailureLog } from '../log/lines.ts';
 import type { Metrics } from '../metrics/metrics.ts';
 import { unlessStoreFails } from '../monitor/errors.ts';
+import type { Observer } from '../monitor/events.ts';
 import { NEVER_POLLED } from '../monitor/memory.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { EventFeed } from '../web/events/feed.ts';
-import type { MonitorWatch } from './monitor-watch.ts';
-import type { ShownProject } from '../web/content.ts';
+import type { MonitorState, ReloadResult, ShownProject } from '../web/content.ts';
 import type { ChangingProtection } from '../web/security.ts';
 import { startWebServer, type WebServer } from '../web/server.ts';
 import type { Engine } from './engine.ts';
@@ -89,4 +89,50 @@ export async function startWeb(options: WebOptions): Promise<WebServer> {
     { ...config.web, allowedHosts: () => engine.config().web.allowedHosts },
     options.protection,
   );
+}
+
+/** The newest writes, reloads and lost runs of the monitor. */
+export class MonitorWatch {
+  readonly #clock: Clock;
+  #state: MonitorState;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#state = {
+      startedAt: clock.now(),
+      lastCommitAt: undefined,
+      lastCommitFailure: undefined,
+      lastReload: undefined,
+      missedRuns: 0,
+      skippedRuns: 0,
+      lastLostRunAt: undefined,
+    };
+  }
+
+  readonly observe: Observer = (event) => {
+    const at = this.#clock.now();
+    const { missedRuns, skippedRuns } = this.#state;
+    if (event.type === 'store.committed') {
+      this.#set({ lastCommitAt: at });
+    } else if (event.type === 'store.commit_failed') {
+      this.#set({ lastCommitFailure: { at, reason: event.reason } });
+    } else if (event.type === 'scheduler.missed') {
+      this.#set({ missedRuns: missedRuns + event.count, lastLostRunAt: at });
+    } else if (event.type === 'scheduler.overlapped') {
+      this.#set({ skippedRuns: skippedRuns + 1, lastLostRunAt: at });
+    }
+  };
+
+  /** Records an attempt to reload the configuration. */
+  reloaded({ ok, reasons }: ReloadResult): void {
+    this.#set({ lastReload: { at: this.#clock.now(), ok, reasons } });
+  }
+
+  state(): MonitorState {
+    return this.#state;
+  }
+
+  #set(change: Partial<MonitorState>): void {
+    this.#state = { ...this.#state, ...change };
+  }
 }

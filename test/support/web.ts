@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import type { WebContent } from '../../src/web/content.ts';
 import { EventFeed } from '../../src/web/events/feed.ts';
-import { watchMonitor } from '../../src/app/monitor-watch.ts';
+import { MonitorWatch } from '../../src/app/web.ts';
 import type { ChangingProtection } from '../../src/web/security.ts';
 import { startWebServer, type WebServer, type WebTimeouts } from '../../src/web/server.ts';
 import { fakeClock } from './monitor.ts';
@@ -36,7 +36,7 @@ export const WITHOUT_PROJECTS: WebContent = {
   promptUrl: () => undefined,
   projects: () => [],
   project: () => undefined,
-  monitor: () => watchMonitor(clock).state(),
+  monitor: () => new MonitorWatch(clock).state(),
   reload: () => Promise.resolve({ ok: true, reasons: [] }),
   pollNow: () => Promise.resolve({ polled: [], pending: 0 }),
   onBug: () => {},

@@ -10,7 +10,7 @@ import { afterFailure, afterSuccess } from '../../../src/monitor/memory.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { openStoreInProcess } from '../store-in-process.ts';
 import type { ShownProject, WebContent } from '../../../src/web/content.ts';
-import { watchMonitor, type MonitorWatch } from '../../../src/app/monitor-watch.ts';
+import { MonitorWatch } from '../../../src/app/web.ts';
 import { version as programVersion } from '../../../src/app/process.ts';
 import { EventFeed } from '../../../src/web/events/feed.ts';
 import { startWebServer } from '../../../src/web/server.ts';
@@ -61,7 +61,7 @@ export interface PageWorld extends AsyncDisposable {
 
 export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
   const clock = fakeClock(start);
-  const monitor = watchMonitor(clock);
+  const monitor = new MonitorWatch(clock);
   const directory = await temporaryDirectory();
   const path = join(directory.path, 'store.db');
   const store = await openStoreInProcess({ path, clock, emit: monitor.observe });
