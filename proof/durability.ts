@@ -37,7 +37,9 @@ const BUGS: readonly Bug[] = [
     part: 'power cuts',
     what: 'statuses in a transaction before that of their transitions',
     file: 'store/sqlite/sql/poll-commit.ts',
-    replace: [['addTotals(key, transitions);\n', `${SPLIT}addTotals(key, transitions);\n`]],
+    replace: [
+      ['upsertRecords(key, kind, records);\n', `upsertRecords(key, kind, records);\n${SPLIT}`],
+    ],
     notice: /torn statuses/,
   },
   {
@@ -46,8 +48,8 @@ const BUGS: readonly Bug[] = [
     file: 'store/sqlite/sql/poll-commit.ts',
     replace: [
       [
-        'upsertRecords(key, records);\n    addTotals(key, transitions);\n',
-        `addTotals(key, transitions);\n${SPLIT}upsertRecords(key, records);\n`,
+        'updateHealth({ project, ...toHealthColumns(part.health) });\n',
+        `${SPLIT}updateHealth({ project, ...toHealthColumns(part.health) });\n`,
       ],
     ],
     notice: /torn totals/,
@@ -82,9 +84,7 @@ const BUGS: readonly Bug[] = [
     part: 'power cuts',
     what: 'error totals in a transaction after that of their settlements',
     file: 'store/sqlite/sql/failures.ts',
-    replace: [
-      ['countError(listing, errorInfo, at);', `${SPLIT}countError(listing, errorInfo, at);`],
-    ],
+    replace: [['const counted = countError', `${SPLIT}const counted = countError`]],
     notice: /torn error totals/,
   },
 

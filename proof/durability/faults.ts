@@ -139,7 +139,7 @@ ALTER TABLE transition ADD COLUMN note TEXT;
 UPDATE transition SET note = from_status || ' to ' || to_status;
 CREATE TABLE record_copy AS SELECT * FROM record;
 DROP INDEX transition_at;
-CREATE INDEX transition_when ON transition (at, listing_key);
+CREATE INDEX transition_when ON transition (at, project_key);
 `;
 
 async function withNextMigration() {
@@ -184,7 +184,7 @@ export async function killUpgrades({
     ) as [string, string, string];
     edit(old, (db) => {
       migrate(db, migrations.slice(0, from));
-      if (from > 0) fill(db, newest);
+      if (from > 0) fill(db, newest, from);
     });
     /** Contents after each whole number of migrations. */
     const wholes: unknown[] = [];
@@ -233,8 +233,26 @@ function edit(path: string, work: (db: Database.Database) => void): void {
   db.close();
 }
 
+const LISTINGS = `(SELECT project_key, 'prompt' AS kind, prompts AS summary FROM newest.project
+  UNION ALL SELECT project_key, 'dataset', datasets FROM newest.project)`;
+const WITH_LISTING = "2 * project_key - (kind = 'prompt') AS listing_key, *";
+
+/** The rows of tables before schema 7, in which each listing has a row and a key. */
+const BEFORE_7: Readonly<Record<string, string>> = {
+  project: 'SELECT *, 1 AS version FROM newest.project',
+  listing: `SELECT ${WITH_LISTING}, summary ->> 'baselined' AS baselined, summary ->> 'gone' AS gone_total,
+    summary ->> 'failedAt' AS last_failure_at FROM ${LISTINGS} WHERE summary <> '{}'`,
+  record: `SELECT ${WITH_LISTING} FROM newest.record`,
+  transition: `SELECT ${WITH_LISTING} FROM newest.transition`,
+  transition_total: `SELECT ${WITH_LISTING}, t.value ->> 0 AS from_status, t.value ->> 1 AS to_status,
+    t.value ->> 2 AS count FROM ${LISTINGS}, json_each(summary, '$.totals') t`,
+  failure: 'SELECT 2 * project_key - 1 AS listing_key, * FROM newest.failure',
+  prompt_duration: 'SELECT 2 * project_key - 1 AS listing_key, * FROM newest.prompt_duration',
+  error_total: 'SELECT 2 * project_key - 1 AS listing_key, * FROM newest.error_total',
+};
+
 /** Fills a store of an earlier schema with the rows of the newest one, as far as it has their tables and columns. */
-function fill(db: Database.Database, newest: string): void {
+function fill(db: Database.Database, newest: string, schema: number): void {
   db.pragma('foreign_keys = OFF');
   db.prepare('ATTACH ? AS newest').run(newest);
   const tables = db
@@ -247,8 +265,10 @@ function fill(db: Database.Database, newest: string): void {
       .prepare<[string], string>(`SELECT name FROM pragma_table_info(?, 'main')`)
       .pluck()
       .all(table);
+    const rows = schema < 7 ? BEFORE_7[table] : undefined;
     db.exec(
-      `INSERT INTO main.${table} (${names.join()}) SELECT ${names.join()} FROM newest.${table}`,
+      `INSERT INTO main.${table} (${names.join()})
+       SELECT ${names.join()} FROM (${rows ?? `SELECT * FROM newest.${table}`})`,
     );
   }
   db.exec('DETACH newest');

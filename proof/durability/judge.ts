@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { systemClock } from '../../src/app/clock.ts';
 import type { Settlement } from '../../src/domain/failure.ts';
-import type { FailureRow } from '../../src/monitor/ports/store.ts';
+import type { FailureRow, ProjectSnapshot } from '../../src/monitor/ports/store.ts';
 import type * as SqliteStore from '../../src/store/sqlite/sqlite-store.ts';
 
 /** What the workload tells: true from then on. */
@@ -57,13 +57,21 @@ export async function readContent(source: string, path: string) {
       pending: await store.pendingFailures({ limitPerProject: 1_000_000 }),
       statuses: await store.statuses({}),
       durations: await store.durations(states, 0),
-      projects,
+      projects: projects.map(inOrder),
     };
     assertIntact(path);
     return content;
   } finally {
     await store.close();
   }
+}
+
+/** Sorts the totals of a project. */
+function inOrder({ listings, ...project }: ProjectSnapshot) {
+  const sorted = Array.from(listings, ([kind, { transitions, ...listing }]) => {
+    return [kind, { ...listing, transitions: transitions.map(String).toSorted() }] as const;
+  });
+  return { ...project, listings: new Map(sorted) };
 }
 
 function assertIntact(path: string): void {
@@ -114,7 +122,9 @@ function findContradiction(content: Content): string | undefined {
     totals: [
       counted(transitions.map(({ project, from, to }) => `${project} ${from} ${to}`)),
       projects.flatMap(({ project, listings }) =>
-        (listings.get('prompt')?.transitions ?? []).map((total) => `${project} ${total.join(' ')}`),
+        (listings.get('prompt')?.transitions ?? []).map(
+          (total) => `${project} ${total.replaceAll(',', ' ')}`,
+        ),
       ),
     ],
     'error totals': [

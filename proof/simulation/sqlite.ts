@@ -36,10 +36,11 @@ export async function createSqliteBackend({
   return {
     access: async ({ machine, onWritten, onRefused, onCommitted }) => {
       let close: (() => void) | undefined;
+      let isOpen = false;
 
       async function start(paths: DatabaseRoom.DatabasePaths): Promise<StoreThread> {
         // The files are never replaced, and a check in every virtual second takes real time.
-        const database = await openDatabase(paths, () => () => {});
+        const database = await openDatabase(paths, { remember: () => () => {} });
         let isClosed = false;
         close = () => {
           if (!isClosed) database.close();
@@ -71,9 +72,10 @@ export async function createSqliteBackend({
 
         return {
           sqliteVersion: database.sqliteVersion,
-          news: database.news,
           read: (call) => {
             const asked = structuredClone(call);
+            // Opening takes real time.
+            if (!isOpen) return Promise.resolve(structuredClone(database.read(asked)) as never);
             return inTurn(() => database.read(asked)) as never;
           },
           write: (calls, place) => {
@@ -88,7 +90,7 @@ export async function createSqliteBackend({
               }
               const answer = database.write(asked, place);
               for (const [index, call] of asked.entries()) {
-                if (call.method !== 'commitPoll' || answer.results[index] === undefined) continue;
+                if (call.method !== 'commitPoll' || answer[index] === undefined) continue;
                 const [part] = call.args;
                 if (part.listings.length > 0 && !part.isContinued) written.push(part);
               }
@@ -106,6 +108,7 @@ export async function createSqliteBackend({
           const store = await kernel.real(() =>
             openStore({ path, clock, emit, startThread: start }),
           );
+          isOpen = true;
           return {
             store,
             info: { engine: 'sqlite', version: store.sqliteVersion },

@@ -84,6 +84,11 @@ async function openFile(
     emit,
     onCreated: (created) =>
       logger.warn({ event: 'store.created', path: created }, 'New store created'),
+    onUpgrade: ({ from, to, bytes }) =>
+      logger.info(
+        { event: 'store.upgrading', path, from, to, size_bytes: bytes },
+        'Upgrading the store',
+      ),
   });
   return {
     store,

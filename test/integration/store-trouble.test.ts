@@ -290,7 +290,7 @@ describe('an unexpected error while the store is read', UNHURRIED, () => {
     await using service = await startAlpha();
     await using place = await workspace(service.url, { schedule: '0 0 1 1 *' });
     const flag = join(place.directory, 'buggy');
-    const args = brokenSqlite(flag, /FROM project (?:p )?WHERE (?:p\.)?removed_at IS NULL/, 'bug');
+    const args = brokenSqlite(flag, /AS pending$/, 'bug');
     await using daemon = startDaemon(place, { args });
     await daemon.line('poll.completed');
     const url = await daemon.url();

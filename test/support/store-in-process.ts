@@ -1,4 +1,4 @@
-import { openDatabase, type DatabasePaths } from '../../src/store/sqlite/database.ts';
+import { openDatabase, type DatabasePaths, type Upgrade } from '../../src/store/sqlite/database.ts';
 import { toStoreError } from '../../src/store/sqlite/errors.ts';
 import {
   openStore,
@@ -15,8 +15,11 @@ export async function openStoreInProcess(options: StoreOptions): Promise<SqliteS
   return await openStore({ ...options, startThread });
 }
 
-async function startThread(paths: DatabasePaths): Promise<StoreThread> {
-  const database = await openDatabase(paths);
+async function startThread(
+  paths: DatabasePaths,
+  onUpgrade: (upgrade: Upgrade) => void,
+): Promise<StoreThread> {
+  const database = await openDatabase(paths, { onUpgrade });
 
   function answer<Result>(work: () => unknown): Promise<Result> {
     const { promise, resolve, reject } = Promise.withResolvers<Result>();
@@ -33,7 +36,6 @@ async function startThread(paths: DatabasePaths): Promise<StoreThread> {
 
   return {
     sqliteVersion: database.sqliteVersion,
-    news: database.news,
     read: (call) => {
       const asked = structuredClone(call);
       return answer(() => database.read(asked));

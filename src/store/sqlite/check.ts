@@ -41,12 +41,14 @@ function find(db: Connection, sql: string): readonly string[] {
   return db.prepare<[], string>(`${sql} LIMIT ${MAX_FINDINGS}`).pluck().all();
 }
 
+/** The listings of the projects that are not being deleted, with their summaries (`domain/summary.ts`). */
+const LISTINGS = `(SELECT project_key, id AS project, 'prompt' AS kind, prompts AS summary FROM project
+  UNION ALL SELECT project_key, id, 'dataset', datasets FROM project)`;
+const TOTALS = `(SELECT project_key, kind, t.value ->> 0 AS from_status, t.value ->> 1 AS to_status, t.value ->> 2 AS count
+  FROM ${LISTINGS}, json_each(summary, '$.totals') t)`;
 /** Selects listings of which retention has deleted nothing. It deletes by time, so after a clock was set back it leaves gaps. */
-const UNTOUCHED = `SELECT listing_key FROM transition_total GROUP BY listing_key
-  HAVING sum(count) = (SELECT count(*) FROM transition k WHERE k.listing_key = transition_total.listing_key)`;
-/** Whether the project of a listing is not being deleted. */
-const hasProject = (listing: string) =>
-  `EXISTS (SELECT 1 FROM listing l WHERE l.listing_key = ${listing} AND l.project_key IS NOT NULL)`;
+const UNTOUCHED = `SELECT project_key, kind FROM ${TOTALS} total GROUP BY 1, 2
+  HAVING sum(count) = (SELECT count(*) FROM transition t WHERE t.project_key = total.project_key AND t.kind = total.kind)`;
 
 interface Rule {
   readonly rule: string;
@@ -54,51 +56,70 @@ interface Rule {
   readonly sql: string;
 }
 
+const OF_PROJECTS = ['record', 'transition', 'failure', 'prompt_duration', 'error_total'];
+
 const RULES: readonly Rule[] = [
   {
     rule: 'each row refers only to rows that exist',
-    sql: `SELECT "table" || ' row ' || coalesce(rowid, '?') || ' lacks its ' || "parent"
-      FROM pragma_foreign_key_check`,
+    sql: `${OF_PROJECTS.map(
+      (table) => `SELECT DISTINCT '${table} of project ' || project_key FROM ${table}
+        WHERE project_key NOT IN (SELECT project_key FROM project UNION ALL SELECT project_key FROM waste)`,
+    ).join(' UNION ALL ')}
+      UNION ALL SELECT 'failure ' || transition_id FROM failure
+        WHERE transition_id NOT IN (SELECT transition_id FROM transition)
+      UNION ALL SELECT 'settlement ' || settlement_id FROM settlement
+        WHERE transition_id NOT IN (SELECT transition_id FROM failure)`,
   },
   {
     rule: 'each status is the one to which the last transition of its record led, if none was deleted',
-    sql: `SELECT l.kind || ' ' || quote(t.record_id) || ' of ' || quote(p.id) || ' is '
+    sql: `SELECT t.kind || ' ' || quote(t.record_id) || ' of ' || quote(p.id) || ' is '
         || coalesce(r.status, 'missing') || ', transition ' || t.transition_id || ' led to ' || t.to_status
-      FROM (SELECT listing_key, record_id, max(transition_id) AS transition_id, to_status
-            FROM transition GROUP BY listing_key, record_id) t
-      JOIN listing l ON l.listing_key = t.listing_key
-      LEFT JOIN project p ON p.project_key = l.project_key
-      LEFT JOIN record r ON r.listing_key = t.listing_key AND r.id = t.record_id
-      WHERE r.status IS NOT t.to_status AND t.listing_key IN (${UNTOUCHED})`,
+      FROM (SELECT project_key, kind, record_id, max(transition_id) AS transition_id, to_status
+            FROM transition GROUP BY 1, 2, 3) t
+      JOIN project p USING (project_key)
+      LEFT JOIN record r ON r.project_key = t.project_key AND r.kind = t.kind AND r.id = t.record_id
+      WHERE r.status IS NOT t.to_status AND (t.project_key, t.kind) IN (${UNTOUCHED})`,
   },
   {
     rule: 'each transition begins at the status where the previous one of its record ended, if none was deleted',
     sql: `SELECT 'transition ' || transition_id || ' begins at ' || from_status || ', the one before it ended at ' || before
-      FROM (SELECT transition_id, listing_key, from_status, lag(to_status) OVER chain AS before
-            FROM transition WINDOW chain AS (PARTITION BY listing_key, record_id ORDER BY transition_id))
-      WHERE from_status <> before AND listing_key IN (${UNTOUCHED})`,
+      FROM (SELECT transition_id, project_key, kind, from_status, lag(to_status) OVER chain AS before FROM transition
+            WINDOW chain AS (PARTITION BY project_key, kind, record_id ORDER BY transition_id))
+      WHERE from_status <> before AND (project_key, kind) IN (${UNTOUCHED})`,
   },
   {
     rule: 'no total is smaller than the number of stored transitions',
-    sql: `SELECT 'listing ' || t.listing_key || ', ' || from_status || ' to ' || to_status || ': ' || count(*)
+    sql: `SELECT kind || 's of ' || quote(p.id) || ', ' || from_status || ' to ' || to_status || ': ' || count(*)
         || ' stored, ' || coalesce(total.count, 0) || ' counted'
-      FROM transition t LEFT JOIN transition_total total USING (listing_key, from_status, to_status)
-      WHERE ${hasProject('t.listing_key')}
-      GROUP BY t.listing_key, from_status, to_status HAVING count(*) > coalesce(total.count, 0)`,
+      FROM transition t JOIN project p USING (project_key)
+      LEFT JOIN ${TOTALS} total USING (project_key, kind, from_status, to_status)
+      GROUP BY project_key, kind, from_status, to_status HAVING count(*) > coalesce(total.count, 0)`,
+  },
+  {
+    rule: 'each count of a status, and its longest wait, is that of the stored records',
+    sql: `SELECT l.kind || 's of ' || quote(l.project) || ', ' || status || ': ' || coalesce(records, 0) || ' stored, '
+        || coalesce(counted, 0) || ' counted'
+      FROM (SELECT project_key, kind, key AS status, value AS counted, summary ->> ('$.oldest.' || key) AS oldest
+            FROM ${LISTINGS}, json_each(summary, '$.counts'))
+      FULL JOIN (SELECT project_key, kind, status, count(*) AS records,
+              iif(status IN ('PENDING', 'RUNNING'), min(since), NULL) AS earliest
+            FROM record WHERE NOT gone GROUP BY 1, 2, 3) USING (project_key, kind, status)
+      JOIN ${LISTINGS} l USING (project_key, kind)
+      WHERE coalesce(counted, 0) <> coalesce(records, 0) OR oldest IS NOT earliest`,
   },
   {
     rule: 'each move of a prompt to FAILED has a failure',
     sql: `SELECT 'transition ' || t.transition_id || ' has no failure'
-      FROM transition t JOIN listing l USING (listing_key)
-      WHERE l.kind = 'prompt' AND l.project_key IS NOT NULL AND t.to_status = 'FAILED'
+      FROM transition t JOIN project p USING (project_key)
+      WHERE t.kind = 'prompt' AND t.to_status = 'FAILED'
         AND NOT EXISTS (SELECT 1 FROM failure f WHERE f.transition_id = t.transition_id)`,
   },
   {
     rule: 'no fewer failures are counted by error_id than settled ones are stored',
-    sql: `SELECT 'listing ' || f.listing_key || ': ' || count(*) || ' stored, ' || coalesce(total.count, 0) || ' counted'
-      FROM failure f
-      LEFT JOIN (SELECT listing_key, sum(count) AS count FROM error_total GROUP BY 1) total USING (listing_key)
-      WHERE f.settled_at IS NOT NULL AND ${hasProject('f.listing_key')}
-      GROUP BY f.listing_key HAVING count(*) > coalesce(total.count, 0)`,
+    sql: `SELECT quote(p.id) || ': ' || count(*) || ' stored, ' || coalesce(total.count, 0) || ' counted'
+      FROM failure f JOIN project p USING (project_key)
+      LEFT JOIN (SELECT project_key, sum(count) AS count FROM error_total GROUP BY 1) total USING (project_key)
+      WHERE f.settled_at IS NOT NULL
+      GROUP BY project_key HAVING count(*) > coalesce(total.count, 0)`,
   },
 ];

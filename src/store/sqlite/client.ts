@@ -1,7 +1,15 @@
 import { once } from 'node:events';
 import { Worker } from 'node:worker_threads';
 import { StoreError, type StoreFailureReason } from '../../monitor/errors.ts';
-import type { Call, DatabasePaths, OpenDatabase, Reads, Writes, Written } from './database.ts';
+import type {
+  Call,
+  DatabasePaths,
+  OpenDatabase,
+  Reads,
+  Upgrade,
+  WriteResult,
+  Writes,
+} from './database.ts';
 import type { Place } from './sql/transactions.ts';
 
 /** The thread in which SQLite works, seen from outside. */
@@ -9,13 +17,13 @@ export interface StoreThread extends OpenedStore {
   /** @throws {StoreError} */
   read<Asked extends Call<Reads>>(call: Asked): Promise<ReturnType<Reads[Asked['method']]>>;
   /** Makes the calls in a transaction, or in a piece of one. @throws {StoreError} */
-  write(calls: readonly Call<Writes>[], place: Place): Promise<Written>;
+  write(calls: readonly Call<Writes>[], place: Place): Promise<readonly WriteResult[]>;
   /** Closes the store after every request before this one; resolves when the thread has ended. */
   close(): Promise<void>;
 }
 
 /** What the thread tells when it has opened the store. */
-export type OpenedStore = Pick<OpenDatabase, 'sqliteVersion' | 'news'>;
+export type OpenedStore = Pick<OpenDatabase, 'sqliteVersion'>;
 
 /** Work for the thread, done in the order of the requests. */
 export type Request =
@@ -29,8 +37,12 @@ export interface NumberedRequest {
   readonly request: Request;
 }
 
-/** Answer to the request with this number; number 0 answers the opening. A failure has the fields of a `StoreError`. */
+/**
+ * Answer to the request with this number; number 0 answers the opening, before which the thread may tell of an upgrade. A failure
+ * has the fields of a `StoreError`.
+ */
 export type Answer =
+  | { readonly upgrade: Upgrade }
   | { readonly number: number; readonly value: unknown }
   | {
       readonly number: number;
@@ -47,7 +59,10 @@ interface Waiting {
 }
 
 /** Opens the store in a new thread. @throws {StoreError} */
-export async function startThread(paths: DatabasePaths): Promise<StoreThread> {
+export async function startThread(
+  paths: DatabasePaths,
+  onUpgrade: (upgrade: Upgrade) => void,
+): Promise<StoreThread> {
   const extension = import.meta.url.slice(import.meta.url.lastIndexOf('.'));
   // No listener for errors: an error that is not an answer is a bug and ends the process.
   const worker = new Worker(new URL(`thread${extension}`, import.meta.url), {
@@ -59,6 +74,7 @@ export async function startThread(paths: DatabasePaths): Promise<StoreThread> {
   let last = 0;
 
   worker.on('message', (answer: Answer) => {
+    if ('upgrade' in answer) return onUpgrade(answer.upgrade);
     const asked = waiting.get(answer.number);
     waiting.delete(answer.number);
     if ('value' in answer) {

@@ -1,9 +1,8 @@
-import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { Connection } from './connection.ts';
 import { assertIntact, toStoreError, withStoreErrors } from './errors.ts';
 import { HEALTH_COLUMNS } from '../rows.ts';
 import { takeLock } from './file.ts';
-import { SPECIAL } from './sql/error-totals.ts';
+import { SPECIAL } from './sql/failures.ts';
 import { findStore, openReadable } from './sqlite-reader.ts';
 
 /** Tables of the store as PostgreSQL has them, in an order in which they can be filled. */
@@ -61,56 +60,26 @@ function* select(db: Connection, table: ContentTable, path: string): Generator<R
   }
 }
 
-const waiting = UNFINISHED_STATUSES.map((status) => `'${status}'`).join(', ');
+/** Rows of projects that are not being deleted. */
+const KEPT = 'WHERE project_key NOT IN (SELECT project_key FROM waste)';
+const IS_ERROR_ID = `label NOT IN (${SPECIAL})`;
 
-/** Selects the summary of a listing as JSON. The patch removes null values. */
-function summary(kind: string): string {
-  const records = 'FROM record r WHERE r.listing_key = l.listing_key AND r.gone = 0';
-  return `coalesce((SELECT json_patch('{}', json_object(
-      'baselined', json(iif(l.baselined, 'true', 'false')),
-      'missing', (SELECT count(*) ${records} AND r.missing > 0),
-      'gone', l.gone_total,
-      'failedAt', l.last_failure_at,
-      'counts', json((SELECT json_group_object(status, n) FROM
-        (SELECT status, count(*) AS n ${records} GROUP BY status))),
-      'oldest', json((SELECT json_group_object(status, since) FROM
-        (SELECT status, min(since) AS since ${records} AND status IN (${waiting}) GROUP BY status))),
-      'totals', json((SELECT json_group_array(json_array(from_status, to_status, count))
-        FROM transition_total t WHERE t.listing_key = l.listing_key))))
-    FROM listing l WHERE l.project_key = p.project_key AND l.kind = '${kind}'), '{}')`;
-}
-
-const IS_ERROR_ID = `e.label NOT IN (${SPECIAL})`;
-
-/** Leaves out listings without a project, and their rows: retention is deleting them. */
 const SELECTS: Readonly<Record<ContentTable, string>> = {
-  project: `SELECT project_key, id, configured_at, removed_at, version, ${HEALTH_COLUMNS},
-      ${summary('prompt')} AS prompts, ${summary('dataset')} AS datasets
+  project: `SELECT project_key, id, configured_at, removed_at, 0 AS version, ${HEALTH_COLUMNS}, prompts, datasets
     FROM project p ORDER BY project_key`,
-  record: `SELECT l.project_key, l.kind, r.id, r.since, r.missing, r.gone, r.status, r.status_raw,
-      r.name, r.timestamp
-    FROM record r JOIN listing l ON l.listing_key = r.listing_key
-    WHERE l.project_key IS NOT NULL ORDER BY r.listing_key, r.id`,
-  transition: `SELECT t.transition_id, l.project_key, t.at, l.kind, t.from_status, t.to_status,
-      t.record_id, t.record_name
-    FROM transition t JOIN listing l ON l.listing_key = t.listing_key
-    WHERE l.project_key IS NOT NULL ORDER BY t.transition_id`,
-  failure: `SELECT f.transition_id, l.project_key, f.tries, f.useless_tries, f.first_try_at,
-      f.last_try_at, f.next_try_at, f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated,
-      f.reason, f.cause, f.cause_id
-    FROM failure f JOIN listing l ON l.listing_key = f.listing_key
-    WHERE l.project_key IS NOT NULL ORDER BY f.transition_id`,
-  settlement: `SELECT s.settlement_id, s.transition_id
-    FROM settlement s
-    JOIN failure f ON f.transition_id = s.transition_id
-    JOIN listing l ON l.listing_key = f.listing_key
-    WHERE l.project_key IS NOT NULL ORDER BY s.settlement_id`,
-  prompt_duration: `SELECT l.project_key, d.status, d.day, d.bucket, d.count
-    FROM prompt_duration d JOIN listing l ON l.listing_key = d.listing_key
-    WHERE l.project_key IS NOT NULL ORDER BY d.listing_key, d.status, d.day, d.bucket`,
-  error_total: `SELECT l.project_key, e.label,
-      iif(${IS_ERROR_ID}, row_number() OVER (PARTITION BY e.listing_key, ${IS_ERROR_ID}), NULL) AS place,
-      e.count, e.first_seen_at, e.last_seen_at
-    FROM error_total e JOIN listing l ON l.listing_key = e.listing_key
-    WHERE l.project_key IS NOT NULL ORDER BY e.listing_key, e.label`,
+  record: `SELECT project_key, kind, id, since, missing, gone, status, status_raw, name, timestamp
+    FROM record ${KEPT} ORDER BY project_key, kind, id`,
+  transition: `SELECT transition_id, project_key, at, kind, from_status, to_status, record_id, record_name
+    FROM transition ${KEPT} ORDER BY transition_id`,
+  failure: `SELECT transition_id, project_key, tries, useless_tries, first_try_at, last_try_at, next_try_at,
+      settled_at, error_id, error_msg, error_msg_truncated, reason, cause, cause_id
+    FROM failure ${KEPT} ORDER BY transition_id`,
+  settlement: `SELECT settlement_id, transition_id
+    FROM settlement JOIN failure USING (transition_id) ${KEPT} ORDER BY settlement_id`,
+  prompt_duration: `SELECT project_key, status, day, bucket, count
+    FROM prompt_duration ${KEPT} ORDER BY project_key, status, day, bucket`,
+  error_total: `SELECT project_key, label,
+      iif(${IS_ERROR_ID}, row_number() OVER (PARTITION BY project_key, ${IS_ERROR_ID}), NULL) AS place,
+      count, first_seen_at, last_seen_at
+    FROM error_total ${KEPT} ORDER BY project_key, label`,
 };

@@ -1,17 +1,10 @@
+import { statfsSync, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { StoreError } from '../../monitor/errors.ts';
 import type { PruneLimits, Store } from '../../monitor/ports/store.ts';
+import type { Parameters as Values } from '../sql.ts';
 import { connect, type Connection } from './connection.ts';
 import { assertIntact } from './errors.ts';
-import { createCauseQuery } from './sql/cause-query.ts';
-import { createDurationQuery } from './sql/duration-query.ts';
-import { createEventQuery } from './sql/event-query.ts';
-import { createFailureCounts } from './sql/failure-counts.ts';
-import { createFailures } from './sql/failures.ts';
-import { createKnownPages, type KnownPage, type KnownRequest } from './sql/known.ts';
-import {
-  createListingChanges,
-  type ListingChanges,
-  type ListingNews,
-} from './sql/listing-changes.ts';
 import {
   assertOwn,
   BUSY_TIMEOUT_MS,
@@ -20,14 +13,14 @@ import {
   rememberFiles,
   takeLock,
 } from './file.ts';
-import { migrate, readMigrations } from './sql/migrate.ts';
-import { createMoveQuery } from './sql/move-query.ts';
+import { createFailures, type Failures } from './sql/failures.ts';
+import { createKnown, type ReadKnown } from './sql/known.ts';
+import { migrate, readMigrations, SCHEMA_VERSION, schemaVersion } from './sql/migrate.ts';
 import { createPollCommit } from './sql/poll-commit.ts';
 import type { HealthRow, PollPart } from './sql/poll-rows.ts';
-import { createProjects } from './sql/projects.ts';
-import { createPruning } from './sql/pruning.ts';
-import { createRowQueries } from './sql/row-queries.ts';
-import { createSnapshotRows, type SnapshotRows } from './sql/snapshot.ts';
+import { createProjects, type ProjectRow, type Projects } from './sql/projects.ts';
+import { createPruning, type ForgottenErrors } from './sql/pruning.ts';
+import { createSelect } from './sql/select.ts';
 import { createTransactions, type Place } from './sql/transactions.ts';
 
 /** A method of the store as its thread has it: synchronous. */
@@ -37,20 +30,12 @@ type Immediate<Name extends keyof Store> = (
 
 /** Reading methods. They see committed transactions only, also while one is under way. */
 export interface Reads {
-  readonly projects: Immediate<'projects'>;
-  readonly snapshotAfter: SnapshotRows['after'];
-  readonly backlog: SnapshotRows['backlog'];
-  readonly statuses: Immediate<'statuses'>;
-  readonly transitions: Immediate<'transitions'>;
-  readonly failures: Immediate<'failures'>;
-  readonly events: Immediate<'events'>;
-  readonly moves: Immediate<'moves'>;
-  readonly failureCounts: Immediate<'failureCounts'>;
-  readonly durations: Immediate<'durations'>;
-  readonly causes: Immediate<'causes'>;
+  /** Answers a text for both engines (`Db.read`). */
+  readonly select: (text: string, parameters: Values) => readonly unknown[];
+  readonly projectsAfter: (id: string) => readonly ProjectRow[];
   readonly loadHealth: Immediate<'loadHealth'>;
-  /** Reads a page of known records. */
-  readonly known: (project: string, requests: readonly KnownRequest[]) => KnownPage;
+  readonly known: ReadKnown;
+  readonly oldestOther: Projects['oldestOther'];
   readonly pendingFailures: Immediate<'pendingFailures'>;
   /** @throws {StoreError} `replaced` if the store's files are no longer those that were opened */
   readonly assertInPlace: () => void;
@@ -58,14 +43,17 @@ export interface Reads {
 
 /** Writing methods, to be called in a transaction. */
 export interface Writes {
-  readonly configureProjects: Immediate<'configureProjects'>;
+  readonly configureProjects: Projects['configure'];
   readonly commitPoll: (part: PollPart) => Awaited<ReturnType<Store['commitPoll']>>;
   /** Writes the health of polls that changed nothing. Skips a project that was deleted. */
   readonly writeHealth: (rows: readonly HealthRow[]) => void;
-  readonly settleFailure: Immediate<'settleFailure'>;
+  readonly settleFailure: Failures['settle'];
   readonly postponeFailure: Immediate<'postponeFailure'>;
-  /** Runs one transaction of a pruning step. Returns whether to run this step again or the next one, or to stop. */
-  readonly prune: (step: number, limits: PruneLimits) => 'again' | 'next' | 'done';
+  /** Runs one transaction of a pruning step. Returns what to do if it found nothing; otherwise the step is run again. */
+  readonly prune: (
+    step: number,
+    limits: PruneLimits,
+  ) => readonly ForgottenErrors[] | 'next' | 'done';
 }
 
 type Signatures<Methods> = { readonly [Name in keyof Methods]: (...args: never[]) => unknown };
@@ -83,20 +71,11 @@ export type Call<
 
 export type WriteResult = ReturnType<Writes[keyof Writes]>;
 
-/** What a piece of a transaction has done. */
-export interface Written {
-  readonly results: readonly WriteResult[];
-  /** Empty unless the piece ends the transaction. */
-  readonly news: readonly ListingNews[];
-}
-
 export interface OpenDatabase {
   readonly sqliteVersion: string;
-  /** The listings of all configured projects. */
-  readonly news: readonly ListingNews[];
   readonly read: (call: Call<Reads>) => unknown;
   /** Makes these calls in one transaction, or in a piece of one. */
-  write(calls: readonly Call<Writes>[], place: Place): Written;
+  write(calls: readonly Call<Writes>[], place: Place): readonly WriteResult[];
   close(): void;
 }
 
@@ -107,14 +86,30 @@ export interface DatabasePaths {
   readonly file: string;
 }
 
+/** An upgrade of the store to the schema version of this program. */
+export interface Upgrade {
+  readonly from: number;
+  readonly to: number;
+  /** Size of the store. */
+  readonly bytes: number;
+}
+
+interface OpenOptions {
+  /** Called before an upgrade. */
+  readonly onUpgrade?: (upgrade: Upgrade) => void;
+  /** Records files, and returns the check that they are still the same; replaced in a simulation. */
+  readonly remember?: typeof rememberFiles;
+  /** Number of bytes that can be written beside a file. */
+  readonly freeBytes?: (file: string) => number;
+}
+
 /**
  * Opens the store for its one daemon, and creates it if there is none.
- * @param remember records files, and returns the check that they are still the same; replaced in a simulation
  * @throws {StoreError}
  */
 export async function openDatabase(
   { path, file }: DatabasePaths,
-  remember = rememberFiles,
+  { onUpgrade, remember = rememberFiles, freeBytes = freeBytesAt }: OpenOptions = {},
 ): Promise<OpenDatabase> {
   const migrations = await readMigrations();
   using opened = new DisposableStack();
@@ -124,44 +119,50 @@ export async function openDatabase(
   opened.defer(() => db.close());
   assertOwn(db, file);
   assertIntact(db, file);
+  const from = schemaVersion(db);
+  if (from > 0 && from < SCHEMA_VERSION) {
+    const bytes = statSync(file).size;
+    assertRoom(file, bytes, freeBytes(file));
+    onUpgrade?.({ from, to: SCHEMA_VERSION, bytes });
+  }
   migrate(db, migrations);
   makeDurable(db);
   const reader = connect(file, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
   opened.defer(() => reader.close());
-  const changes = createListingChanges(db);
-  const writes = createWrites(db, changes);
+  const writes = createWrites(db);
   const rows = createReads(reader);
   // The prepared statements have opened the log.
   const assertInPlace = remember([file, path, `${file}-wal`, `${file}-shm`, `${file}.lock`]);
   const reads = { ...rows, assertInPlace };
   const run = createTransactions(db, assertInPlace);
-  for (const project of createProjects(reader).configured()) changes.note(project, 'listings');
-  const news = changes.read();
-  changes.clear();
   const held = opened.move();
   return {
     sqliteVersion: String(db.prepare('SELECT sqlite_version()').pluck().get()),
-    news,
     read: (call) => makeCall(reads, call),
-    write: (calls, place) => {
-      try {
-        const written = run(place, () => {
-          const results = calls.map((call) => makeCall(writes, call));
-          return { results, news: place.ends ? changes.read() : [] };
-        });
-        if (place.ends) changes.clear();
-        return written;
-      } catch (error) {
-        changes.clear();
-        throw error;
-      }
-    },
+    write: (calls, place) => run(place, () => calls.map((call) => makeCall(writes, call))),
     close: () => {
       reader.close();
       checkpoint(db);
       held.dispose();
     },
   };
+}
+
+function freeBytesAt(file: string): number {
+  const { bavail, bsize } = statfsSync(dirname(file));
+  return bavail * bsize;
+}
+
+const MIB = 1024 * 1024;
+
+/** Checks that copies of all tables fit into the log, and then into the file. @throws {StoreError} */
+function assertRoom(file: string, bytes: number, free: number): void {
+  const needed = 2 * bytes;
+  if (free >= needed) return;
+  throw new StoreError(
+    'full',
+    `the upgrade of ${file} needs ${Math.ceil(needed / MIB)} MiB of free space, and ${Math.floor(free / MIB)} MiB are free: make room, or move the store to a larger disk. Nothing was changed`,
+  );
 }
 
 function makeCall<Methods extends Signatures<Methods>, Name extends keyof Methods>(
@@ -177,47 +178,29 @@ function makeCall<Methods extends Signatures<Methods>, Name extends keyof Method
 
 function createReads(db: Connection): Omit<Reads, 'assertInPlace'> {
   const projects = createProjects(db);
-  const failures = createFailures(db);
-  const snapshot = createSnapshotRows(db);
   return {
-    ...createRowQueries(db),
-    snapshotAfter: snapshot.after,
-    backlog: snapshot.backlog,
-    events: createEventQuery(db),
-    moves: createMoveQuery(db),
-    failureCounts: createFailureCounts(db),
-    durations: createDurationQuery(db),
-    causes: createCauseQuery(db),
+    select: createSelect(db),
+    projectsAfter: (id) => projects.after(id),
     loadHealth: projects.health,
-    known: createKnownPages(db),
-    pendingFailures: failures.pending,
+    known: createKnown(db),
+    oldestOther: projects.oldestOther,
+    pendingFailures: createFailures(db).pending,
   };
 }
 
-function createWrites(db: Connection, changes: ListingChanges): Writes {
-  const projects = createProjects(db);
+function createWrites(db: Connection): Writes {
   const polls = createPollCommit(db);
   const failures = createFailures(db);
-  const pruning = createPruning(db, (project) => changes.note(project, 'errors'));
+  const pruning = createPruning(db);
   return {
-    configureProjects: (ids, at) => {
-      // A project that is removed, pruned and configured again is a new one.
-      for (const id of projects.configure(ids, at)) changes.note(id, 'listings');
-    },
-    commitPoll: (part) => {
-      if (part.listings.length > 0) changes.note(part.project, 'listings');
-      return polls.commit(part);
-    },
+    configureProjects: createProjects(db).configure,
+    commitPoll: polls.commit,
     writeHealth: polls.writeHealth,
-    settleFailure: (...settled) => {
-      const project = failures.settle(...settled);
-      if (project !== undefined) changes.note(project, 'errors');
-    },
+    settleFailure: failures.settle,
     postponeFailure: failures.postpone,
     prune: (step, limits) => {
-      const found = pruning[step]?.run(limits);
-      if (found === undefined) return 'done';
-      return found ? 'again' : 'next';
+      const run = pruning[step];
+      return run === undefined ? 'done' : (run(limits) ?? 'next');
     },
   };
 }

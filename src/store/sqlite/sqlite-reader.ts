@@ -2,18 +2,29 @@ import { readFileSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import Database from 'better-sqlite3';
 import { StoreError } from '../../monitor/errors.ts';
-import type { StoreReader } from '../../monitor/ports/store.ts';
+import type { ProjectSnapshot, StoreReader, StoreSnapshot } from '../../monitor/ports/store.ts';
+import { toProjectSnapshot } from '../figures.ts';
+import {
+  BACKLOG,
+  type BacklogColumns,
+  readCauses,
+  readDurations,
+  readFailureCounts,
+  readFailures,
+  readMoves,
+  readProjects,
+  readStatuses,
+  readTransitions,
+  toBacklog,
+} from '../reads.ts';
+import { createDb, forSqlite } from '../sql.ts';
 import { connect, distrust, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
-import { assertNotOlder, schemaVersion } from './sql/migrate.ts';
-import { createCauseQuery } from './sql/cause-query.ts';
-import { createDurationQuery } from './sql/duration-query.ts';
-import { createEventQuery } from './sql/event-query.ts';
-import { createFailureCounts } from './sql/failure-counts.ts';
-import { createMoveQuery } from './sql/move-query.ts';
-import { createRowQueries } from './sql/row-queries.ts';
-import { createSnapshotReader } from './sql/snapshot.ts';
 import { assertOwn, fileSize, inspectStoreFile, rememberFiles } from './file.ts';
+import { readEventsToEnd } from './sql/events.ts';
+import { assertNotOlder, schemaVersion } from './sql/migrate.ts';
+import { createProjects, PAGE_PROJECTS, toFigures } from './sql/projects.ts';
+import { createSelect } from './sql/select.ts';
 
 /** Time for which SQLite waits for another process, ms. Longer than a daemon waits: a closing daemon locks the store. */
 const BUSY_TIMEOUT_MS = 5000;
@@ -58,35 +69,43 @@ export async function openReadable(
 }
 
 function createReader(
-  db: Connection,
+  connection: Connection,
   path: string,
   assertInPlace: () => void,
 ): Omit<StoreReader, 'close'> {
-  const rows = createRowQueries(db);
-  const events = createEventQuery(db);
-  const snapshot = createSnapshotReader(db);
-  const moves = createMoveQuery(db);
-  const failureCounts = createFailureCounts(db);
-  const durations = createDurationQuery(db);
-  const causes = createCauseQuery(db);
+  const select = createSelect(connection);
+  const projects = createProjects(connection);
   const read = <Result>(work: () => Result) =>
     withStoreErrors(path, () => {
-      if (!db.open) throw new StoreError('other', `the store is closed (${path})`);
+      if (!connection.open) throw new StoreError('other', `the store is closed (${path})`);
       // Otherwise a command that reads repeatedly would go on showing a store that was replaced.
       assertInPlace();
       return work();
     });
+  const db = createDb((_, text, parameters) => read(() => select(text, parameters)));
+  const backlog = connection.prepare<[], BacklogColumns>(forSqlite(BACKLOG));
+  // One transaction, so that all figures are of the same moment.
+  const snapshot = connection.transaction((only?: string): StoreSnapshot => {
+    const shown: ProjectSnapshot[] = [];
+    for (let after = ''; ;) {
+      const page = projects.after(after, only);
+      for (const row of page) shown.push(toProjectSnapshot(row.id, toFigures(row)));
+      after = page.at(-1)?.id ?? '';
+      if (page.length < PAGE_PROJECTS) break;
+    }
+    return { projects: shown, backlog: toBacklog(backlog.all()) };
+  });
   return {
-    projects: () => read(() => rows.projects()),
+    projects: () => readProjects(db),
     snapshot: (project) => read(() => snapshot(project)),
-    statuses: (query) => read(() => rows.statuses(query)),
-    transitions: (query) => read(() => rows.transitions(query)),
-    failures: (query) => read(() => rows.failures(query)),
-    events: (after, limit) => read(() => events(after, limit)),
-    moves: (query) => read(() => moves(query)),
-    failureCounts: (query) => read(() => failureCounts(query)),
-    durations: (...args) => read(() => durations(...args)),
-    causes: (query) => read(() => causes(query)),
+    statuses: (query) => readStatuses(db, query),
+    transitions: (query) => readTransitions(db, query),
+    failures: (query) => readFailures(db, query),
+    events: (after, limit) => readEventsToEnd(db, after, limit),
+    moves: (query) => readMoves(db, query),
+    failureCounts: (query) => readFailureCounts(db, query),
+    durations: (...args) => readDurations(db, ...args),
+    causes: (query) => readCauses(db, query),
   };
 }
 

@@ -1,19 +1,58 @@
-import type { KnownRecord } from '../../domain/record.ts';
-import type { Kind } from '../../domain/status.ts';
+import type { Kind, UnfinishedStatus } from '../../domain/status.ts';
+import type { Summary } from '../../domain/summary.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { KnownProject, ProjectSnapshot, Store } from '../../monitor/ports/store.ts';
-import { toKnownRecord } from '../rows.ts';
-import type { DatabasePaths } from './database.ts';
-import { withStoreErrors } from './errors.ts';
-import { createListings, type Listings } from './listings.ts';
-import type { KnownRequest } from './sql/known.ts';
-import { PART_ROWS } from './sql/poll-rows.ts';
-import { createPolls } from './polls.ts';
-import { PAGE_PROJECTS } from './sql/snapshot.ts';
-import { fileSize, inspectStoreFile, prepareRealPath } from './file.ts';
+import type {
+  CauseList,
+  CauseQuery,
+  CommittedTransition,
+  EventPosition,
+  FailureCount,
+  FailureCountQuery,
+  FailureRow,
+  KnownProject,
+  MoveHistory,
+  MoveQuery,
+  PendingFailure,
+  PendingFailureQuery,
+  PollCommit,
+  PollHealth,
+  ProjectState,
+  PruneLimits,
+  RecordedEvents,
+  RowQuery,
+  StateDurations,
+  StatusRow,
+  Store,
+  StoreSnapshot,
+  TransitionRow,
+} from '../../monitor/ports/store.ts';
+import { Figures, type ProjectFigures } from '../figures.ts';
+import { HealthQueue } from '../health-queue.ts';
+import {
+  readBacklog,
+  readCauses,
+  readDurations,
+  readFailureCounts,
+  readFailures,
+  readMoves,
+  readProjects,
+  readStatuses,
+  readTransitions,
+} from '../reads.ts';
+import { toHealthColumns } from '../rows.ts';
+import { createDb, type Db } from '../sql.ts';
+import { KnownSummaries, summariesAfter } from '../summaries.ts';
 import { startThread, type StoreThread } from './client.ts';
+import type { Call, Reads, Upgrade } from './database.ts';
+import { withStoreErrors } from './errors.ts';
+import { fileSize, inspectStoreFile, prepareRealPath } from './file.ts';
+import { readEventsToEnd } from './sql/events.ts';
+import { loadKnown, toSummaries } from './sql/known.ts';
+import { PART_ROWS } from './sql/poll-rows.ts';
+import { PAGE_PROJECTS, toFigures } from './sql/projects.ts';
+import type { ForgottenErrors } from './sql/pruning.ts';
 import { createWriteQueue, type WriteQueue } from './write-queue.ts';
 
 export interface StoreOptions {
@@ -24,19 +63,14 @@ export interface StoreOptions {
   readonly emit: Observer;
   /** Called with the real path when there was no store before. */
   readonly onCreated?: (path: string) => void;
+  /** Called before a store of an earlier schema version is upgraded. */
+  readonly onUpgrade?: (upgrade: Upgrade) => void;
   /** Starts the thread in which SQLite works. */
-  readonly startThread?: (paths: DatabasePaths) => Promise<StoreThread>;
+  readonly startThread?: typeof startThread;
 }
 
 /** Interval at which the files are compared with those that were opened, ms. Each commit compares them as well. */
 const CHECK_EVERY_MS = 1000;
-
-export interface SqliteStore extends Store {
-  /** Version of SQLite, such as `3.54.0`. */
-  readonly sqliteVersion: string;
-  /** Whether the store's files were those that were opened, as of the last comparison, at most about a second ago. */
-  isInPlace(): boolean;
-}
 
 /**
  * Opens the store for its one daemon, and creates it if there is none (docs/specification.md#one-daemon). SQLite works in
@@ -49,167 +83,245 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
     const file = await prepareRealPath(options.path);
     const found = await inspectStoreFile(file);
     const paths = { path: options.path, file };
-    const thread = await (options.startThread ?? startThread)(paths);
+    const { startThread: start = startThread, onUpgrade = () => {} } = options;
+    const thread = await start(paths, onUpgrade);
     if (found === 'absent') options.onCreated?.(file);
-    return createStore(file, thread, options);
+    const store = new SqliteStore(file, thread, options);
+    await store.readFigures();
+    return store;
   });
 }
 
-function createStore(
-  file: string,
-  thread: StoreThread,
-  { clock, emit }: StoreOptions,
-): SqliteStore {
-  const listings = createListings();
-  listings.update(thread.news);
-  const queue = createWriteQueue({ writePiece, clock, emit });
-  const polls = createPolls(queue, clock);
-  let closing: Promise<void> | undefined;
+/** The store of one daemon. */
+export class SqliteStore implements Store {
+  /** Version of SQLite, such as `3.54.0`. */
+  readonly sqliteVersion: string;
+  readonly #file: string;
+  readonly #thread: StoreThread;
+  readonly #emit: Observer;
+  readonly #queue: WriteQueue;
+  readonly #health: HealthQueue<PollHealth>;
+  readonly #figures = new Figures();
+  readonly #db: Db;
+  readonly #files: ReturnType<typeof watchFiles>;
+  #closing: Promise<void> | undefined;
 
-  function assertOpen(): void {
-    if (closing !== undefined) throw new StoreError('other', 'the store is closed');
+  constructor(file: string, thread: StoreThread, { clock, emit }: StoreOptions) {
+    this.sqliteVersion = thread.sqliteVersion;
+    this.#file = file;
+    this.#thread = thread;
+    this.#emit = emit;
+    const writePiece: StoreThread['write'] = (...piece) => thread.write(...piece);
+    this.#queue = createWriteQueue({ writePiece, clock, emit });
+    this.#health = new HealthQueue((waiting) => this.#writeHealth(waiting), clock);
+    this.#db = createDb(async (_, text, parameters) => {
+      this.#assertOpen();
+      return await thread.read({ method: 'select', args: [text, parameters] });
+    });
+    this.#files = watchFiles(clock, () => this.#readOrEmit({ method: 'assertInPlace', args: [] }));
   }
 
-  const read: StoreThread['read'] = async (call) => {
-    assertOpen();
-    return await thread.read(call);
-  };
+  /** Reads the figures of all configured projects in pages, so that the main thread reads few at once. */
+  async readFigures(): Promise<void> {
+    const projects = new Map<string, ProjectFigures>();
+    for (let after = ''; ;) {
+      const page = await this.#thread.read({ method: 'projectsAfter', args: [after] });
+      for (const row of page) projects.set(row.id, toFigures(row));
+      if (page.length < PAGE_PROJECTS) break;
+      after = page.at(-1)?.id ?? '';
+    }
+    this.#figures.configure([...projects.keys()], projects);
+  }
 
-  const write: WriteQueue['write'] = async (call) => {
-    assertOpen();
-    return await queue.write(call);
-  };
+  /** Whether the store's files were those that were opened, as of the last comparison, at most about a second ago. */
+  isInPlace(): boolean {
+    return this.#files.isInPlace();
+  }
 
-  /** Snapshots show a commit before it is reported. */
-  async function writePiece(...piece: Parameters<StoreThread['write']>) {
-    const { results, news } = await thread.write(...piece);
-    listings.update(news);
-    return results;
+  projects(): Promise<readonly string[]> {
+    return readProjects(this.#db);
+  }
+
+  async snapshot(project?: string): Promise<StoreSnapshot> {
+    const backlog = await readBacklog(this.#db);
+    return { projects: this.#figures.snapshots(project), backlog };
+  }
+
+  statuses(query: RowQuery): Promise<readonly StatusRow[]> {
+    return readStatuses(this.#db, query);
+  }
+
+  transitions(query: RowQuery): Promise<readonly TransitionRow[]> {
+    return readTransitions(this.#db, query);
+  }
+
+  failures(query: RowQuery): Promise<readonly FailureRow[]> {
+    return readFailures(this.#db, query);
+  }
+
+  events(after: EventPosition, limit: number): Promise<RecordedEvents> {
+    return readEventsToEnd(this.#db, after, limit);
+  }
+
+  moves(query: MoveQuery): Promise<MoveHistory> {
+    return readMoves(this.#db, query);
+  }
+
+  failureCounts(query: FailureCountQuery): Promise<readonly FailureCount[]> {
+    return readFailureCounts(this.#db, query);
+  }
+
+  durations(states: readonly ProjectState[], firstDay: number): Promise<readonly StateDurations[]> {
+    return readDurations(this.#db, states, firstDay);
+  }
+
+  causes(query: CauseQuery): Promise<CauseList> {
+    return readCauses(this.#db, query);
+  }
+
+  async configureProjects(ids: readonly string[], at: number): Promise<void> {
+    this.#assertOpen();
+    const added = await this.#queue.write({ method: 'configureProjects', args: [ids, at] });
+    this.#figures.configure(ids, new Map(added.map((row) => [row.id, toFigures(row)])));
+  }
+
+  async loadHealth(project: string): Promise<PollHealth> {
+    this.#assertOpen();
+    await this.#health.flush();
+    return await this.#readOrEmit({ method: 'loadHealth', args: [project] });
+  }
+
+  loadKnown(...asked: Parameters<Store['loadKnown']>): Promise<KnownProject> {
+    return loadKnown((...args) => this.#readOrEmit({ method: 'known', args }), ...asked);
+  }
+
+  /** A poll of a project that is not configured is rare, and committed at once even if it changed nothing. */
+  async commitPoll(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined> {
+    this.#assertOpen();
+    const { project, health } = poll;
+    if (poll.listings.size > 0 || !this.#figures.has(project)) return await this.#commit(poll);
+    await this.#health.add(project, health);
+    this.#figures.change(project, { health });
+    return [];
+  }
+
+  pendingFailures(query: PendingFailureQuery): Promise<readonly PendingFailure[]> {
+    return this.#readOrEmit({ method: 'pendingFailures', args: [query] });
+  }
+
+  async settleFailure(...args: Parameters<Store['settleFailure']>): Promise<void> {
+    this.#assertOpen();
+    const settled = await this.#queue.write({ method: 'settleFailure', args });
+    if (settled === undefined) return;
+    const { project, total } = settled;
+    this.#figures.changeErrors(project, new Map([[total.label, total]]));
+  }
+
+  async postponeFailure(...args: Parameters<Store['postponeFailure']>): Promise<void> {
+    this.#assertOpen();
+    await this.#queue.write({ method: 'postponeFailure', args });
+  }
+
+  async prune(limits: PruneLimits): Promise<void> {
+    let step = 0;
+    // A close ends the pruning between two steps.
+    while (this.#closing === undefined) {
+      const outcome = await this.#queue.write({ method: 'prune', args: [step, limits] });
+      if (outcome === 'done') return;
+      if (outcome === 'next') step += 1;
+      else for (const forgotten of outcome) this.#forgetErrors(forgotten);
+    }
+  }
+
+  async size(): Promise<{ readonly database: number; readonly wal: number }> {
+    return await withStoreErrors(this.#file, async () => {
+      const [database, wal] = await Promise.all([
+        fileSize(this.#file),
+        fileSize(`${this.#file}-wal`),
+      ]);
+      return { database, wal };
+    });
+  }
+
+  async close(): Promise<void> {
+    this.#closing ??= this.#close();
+    await this.#closing;
+  }
+
+  #assertOpen(): void {
+    if (this.#closing !== undefined) throw new StoreError('other', 'the store is closed');
+  }
+
+  /** Ends after the calls so far. What takes several of them is refused at the next one. */
+  async #close(): Promise<void> {
+    this.#files.stop();
+    await this.#health.close();
+    await this.#queue.close();
+    await this.#thread.close();
+  }
+
+  async #commit(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined> {
+    const { project, health } = poll;
+    const known =
+      poll.known instanceof KnownSummaries ? poll.known : await this.#readSummaries(project);
+    const after = await summariesAfter(poll, known, (kind, statuses) =>
+      this.#oldestOthers(poll, kind, statuses),
+    );
+    await this.#health.drop(project);
+    const transitions = await this.#queue.commit(poll, after);
+    if (transitions !== undefined) {
+      const summaries = { ...known.of, ...Object.fromEntries(after) };
+      this.#figures.change(project, { health, summaries });
+    }
+    return transitions;
+  }
+
+  async #readSummaries(project: string): Promise<KnownSummaries> {
+    const { prompts, datasets } = await this.#readOrEmit({ method: 'known', args: [project, []] });
+    return toSummaries(prompts, datasets);
+  }
+
+  async #oldestOthers(
+    { project, listings }: PollCommit,
+    kind: Kind,
+    statuses: readonly UnfinishedStatus[],
+  ): Promise<Summary['oldest']> {
+    const ids = (listings.get(kind)?.records ?? []).map(({ id }) => id);
+    const oldest = statuses.map(async (status) => {
+      const since = await this.#readOrEmit({
+        method: 'oldestOther',
+        args: [project, kind, status, ids],
+      });
+      return [status, since] as const;
+    });
+    return Object.fromEntries(await Promise.all(oldest));
+  }
+
+  async #writeHealth(waiting: ReadonlyMap<string, PollHealth>): Promise<void> {
+    const rows = Array.from(waiting, ([project, each]) => ({ project, ...toHealthColumns(each) }));
+    while (rows.length > 0) {
+      await this.#queue.write({ method: 'writeHealth', args: [rows.splice(0, PART_ROWS)] });
+    }
+  }
+
+  #forgetErrors({ project, labels }: ForgottenErrors): void {
+    this.#figures.changeErrors(project, new Map(labels.map((label) => [label, undefined])));
   }
 
   /** Emits a failure as that of a commit: polls and reports of failures wait for these reads. */
-  const readOrEmit: StoreThread['read'] = async (call) => {
-    assertOpen();
+  async #readOrEmit<Asked extends Call<Reads>>(
+    call: Asked,
+  ): Promise<ReturnType<Reads[Asked['method']]>> {
+    this.#assertOpen();
     try {
-      return await thread.read(call);
+      return await this.#thread.read(call);
     } catch (error) {
       if (error instanceof StoreError) {
-        emit({ type: 'store.commit_failed', reason: error.reason, error });
+        this.#emit({ type: 'store.commit_failed', reason: error.reason, error });
       }
       throw error;
     }
-  };
-
-  const files = watchFiles(clock, () => readOrEmit({ method: 'assertInPlace', args: [] }));
-
-  /** Ends after the calls so far. What takes several of them is refused at the next one. */
-  async function close(): Promise<void> {
-    files.stop();
-    await polls.close();
-    await queue.close();
-    await thread.close();
   }
-
-  return {
-    sqliteVersion: thread.sqliteVersion,
-    isInPlace: files.isInPlace,
-    projects: (...args) => read({ method: 'projects', args }),
-    snapshot: async (project) => {
-      const [backlog, projects] = await Promise.all([
-        read({ method: 'backlog', args: [] }),
-        readProjects(read, listings, project),
-      ]);
-      return polls.withNewestHealth({ projects, backlog });
-    },
-    statuses: (...args) => read({ method: 'statuses', args }),
-    transitions: (...args) => read({ method: 'transitions', args }),
-    failures: (...args) => read({ method: 'failures', args }),
-    events: (...args) => read({ method: 'events', args }),
-    moves: (...args) => read({ method: 'moves', args }),
-    failureCounts: (...args) => read({ method: 'failureCounts', args }),
-    durations: (...args) => read({ method: 'durations', args }),
-    causes: (...args) => read({ method: 'causes', args }),
-    configureProjects: async (ids, at) => {
-      await write({ method: 'configureProjects', args: [ids, at] });
-      polls.configure(ids);
-    },
-    loadHealth: async (...args) => {
-      assertOpen();
-      await polls.flush();
-      return await readOrEmit({ method: 'loadHealth', args });
-    },
-    loadKnown: (...args) => loadKnown(readOrEmit, ...args),
-    commitPoll: async (poll) => {
-      assertOpen();
-      return await polls.commit(poll);
-    },
-    pendingFailures: (...args) => readOrEmit({ method: 'pendingFailures', args }),
-    settleFailure: (...args) => write({ method: 'settleFailure', args }),
-    postponeFailure: (...args) => write({ method: 'postponeFailure', args }),
-    prune: async (limits) => {
-      let step = 0;
-      for (;;) {
-        // A close ends the pruning between two steps.
-        if (closing !== undefined) return;
-        const outcome = await queue.write({ method: 'prune', args: [step, limits] });
-        if (outcome === 'done') return;
-        if (outcome === 'next') step += 1;
-      }
-    },
-    size: () =>
-      withStoreErrors(file, async () => {
-        const [database, wal] = await Promise.all([fileSize(file), fileSize(`${file}-wal`)]);
-        return { database, wal };
-      }),
-    close: async () => {
-      closing ??= close();
-      await closing;
-    },
-  };
-}
-
-/** Reads the projects of a snapshot, or one, in pages, so that the main thread copies few at once. */
-async function readProjects(
-  read: StoreThread['read'],
-  listings: Listings,
-  only: string | undefined,
-): Promise<readonly ProjectSnapshot[]> {
-  const projects: ProjectSnapshot[] = [];
-  for (let after = ''; ;) {
-    const page = await read({ method: 'snapshotAfter', args: [after, only] });
-    for (const row of page) projects.push({ ...row, listings: listings.of(row.project) });
-    if (page.length < PAGE_PROJECTS) return projects;
-    after = page.at(-1)?.project ?? '';
-  }
-}
-
-/** Loads known records in pages, so that a large project takes the memory and the time of one page at once. */
-async function loadKnown(
-  read: StoreThread['read'],
-  project: string,
-  kinds: readonly Kind[],
-  only?: ReadonlyMap<Kind, readonly string[]>,
-): Promise<KnownProject> {
-  const listings = new Map<Kind, { baselined: boolean; records: Map<string, KnownRecord> }>();
-  let token: string | undefined;
-  const unread = new Map(kinds.map((kind) => [kind, { after: '', ids: only?.get(kind) }]));
-  do {
-    const requests = Array.from(unread, ([kind, { after, ids }]): KnownRequest => {
-      return { kind, from: ids === undefined ? { after } : { ids: ids.slice(0, PART_ROWS) } };
-    });
-    const page = await read({ method: 'known', args: [project, requests] });
-    token ??= page.token;
-    for (const { kind, baselined, rows } of page.listings) {
-      const listing = listings.get(kind) ?? { baselined, records: new Map() };
-      listings.set(kind, listing);
-      for (const row of rows) listing.records.set(row[0], toKnownRecord(row));
-      const ids = unread.get(kind)?.ids?.slice(PART_ROWS);
-      const isLast = ids === undefined ? rows.length < PART_ROWS : ids.length === 0;
-      if (isLast) unread.delete(kind);
-      else unread.set(kind, { after: rows.at(-1)?.[0] ?? '', ids });
-    }
-  } while (unread.size > 0);
-  return { token, listings };
 }
 
 /** Runs `check` at an interval, and keeps whether it last succeeded. */

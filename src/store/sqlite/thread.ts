@@ -1,7 +1,7 @@
 /** The thread in which SQLite works, so that neither a large commit nor a slow disk blocks the event loop. */
 import { parentPort, workerData } from 'node:worker_threads';
 import type { Answer, NumberedRequest, OpenedStore, Request } from './client.ts';
-import { type DatabasePaths, type OpenDatabase, openDatabase } from './database.ts';
+import { type DatabasePaths, type OpenDatabase, openDatabase, type Upgrade } from './database.ts';
 import { toStoreError } from './errors.ts';
 
 const paths: DatabasePaths = workerData;
@@ -9,7 +9,8 @@ const port = parentPort;
 if (port === null) throw new Error('this is the thread of the store, not a program');
 
 try {
-  const database = await openDatabase(paths);
+  const onUpgrade = (upgrade: Upgrade) => port.postMessage({ upgrade } satisfies Answer);
+  const database = await openDatabase(paths, { onUpgrade });
   port.on('message', ({ number, request }: NumberedRequest) => {
     try {
       port.postMessage({ number, value: serve(database, request) } satisfies Answer);
@@ -18,8 +19,8 @@ try {
     }
     if (request === 'close') port.close();
   });
-  const { sqliteVersion, news } = database;
-  port.postMessage({ number: 0, value: { sqliteVersion, news } satisfies OpenedStore });
+  const { sqliteVersion } = database;
+  port.postMessage({ number: 0, value: { sqliteVersion } satisfies OpenedStore });
 } catch (error) {
   port.postMessage(failureOf(0, error));
 }

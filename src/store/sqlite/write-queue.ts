@@ -1,10 +1,12 @@
+import type { Kind } from '../../domain/status.ts';
+import type { Summary } from '../../domain/summary.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { CommittedTransition, PollCommit } from '../../monitor/ports/store.ts';
 import type { Call, WriteResult, Writes } from './database.ts';
 import { countRows, PART_ROWS, toParts } from './sql/poll-rows.ts';
-import type { Place } from './sql/transactions.ts';
+import type { StoreThread } from './client.ts';
 
 export interface WriteQueue {
   /**
@@ -13,18 +15,18 @@ export interface WriteQueue {
    * @throws {StoreError}
    */
   write<Asked extends Call<Writes>>(call: Asked): Promise<ReturnType<Writes[Asked['method']]>>;
-  /** Commits a poll, as `Store.commitPoll`. @throws {StoreError} */
-  commit(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined>;
+  /** Commits a poll, as `Store.commitPoll`, with the summaries after it. @throws {StoreError} */
+  commit(
+    poll: PollCommit,
+    summaries: ReadonlyMap<Kind, Summary>,
+  ): Promise<readonly CommittedTransition[] | undefined>;
   /** Resolves when nothing waits, and refuses writes from then on. */
   close(): Promise<void>;
 }
 
 export interface WriteQueueOptions {
   /** Makes the calls in a transaction, or in a piece of one. @throws {StoreError} */
-  readonly writePiece: (
-    calls: readonly Call<Writes>[],
-    place: Place,
-  ) => Promise<readonly WriteResult[]>;
+  readonly writePiece: StoreThread['write'];
   readonly clock: Pick<Clock, 'monotonic'>;
   readonly emit: Observer;
 }
@@ -133,9 +135,12 @@ export function createWriteQueue({ writePiece, clock, emit }: WriteQueueOptions)
       const [result] = await enqueue<ReturnType<Writes[Asked['method']]>>(() => [call], 0);
       return result;
     },
-    commit: async (poll) => {
+    commit: async (poll, summaries) => {
       const calls = () =>
-        toParts(poll).map((part): Call<Writes> => ({ method: 'commitPoll', args: [part] }));
+        toParts(poll, summaries).map((part): Call<Writes> => ({
+          method: 'commitPoll',
+          args: [part],
+        }));
       const results = await enqueue<ReturnType<Writes['commitPoll']>>(calls, countRows(poll));
       return results.includes(undefined) ? undefined : results.flatMap((part) => part ?? []);
     },

@@ -381,7 +381,7 @@ describe('anomalies', () => {
       'scheduler.started_poll',
       'items.anomalous',
       'items.anomalous',
-      'listing.baseline',
+      'record.transition',
       'poll.finished',
     ]);
     expect(log.of('items.anomalous').map(({ changed }) => changed)).toEqual([true, true]);

@@ -1,74 +1,93 @@
+import type { KnownListing, KnownRecord } from '../../../domain/record.ts';
 import type { Kind } from '../../../domain/status.ts';
-import { type RecordColumns, unknownProject } from '../../rows.ts';
+import type { KnownProject } from '../../../monitor/ports/store.ts';
+import { type RecordColumns, toKnownRecord, unknownProject } from '../../rows.ts';
+import { KnownSummaries } from '../../summaries.ts';
 import type { Connection } from '../connection.ts';
 import { PART_ROWS } from './poll-rows.ts';
 
-/** Asks for records of a listing: those with these ids, or up to a page of those after an id. */
-export interface KnownRequest {
-  readonly kind: Kind;
-  readonly from: { readonly ids: readonly string[] } | { readonly after: string };
-}
+/** The next records of a listing: those after an id, or those with some ids. At most {@link PART_ROWS}. */
+type Asked = { readonly kind: Kind } & (
+  { readonly after: string } | { readonly ids: readonly string[] }
+);
 
-/** Known records of a project. */
-export interface KnownPage {
-  /** The text of the project's version. */
+/** A project with some of its records. */
+interface KnownPage {
   readonly token: string;
-  /** One for each request. */
-  readonly listings: readonly {
-    readonly kind: Kind;
-    readonly baselined: boolean;
-    readonly rows: readonly RecordColumns[];
-  }[];
+  /** Summaries in JSON. */
+  readonly prompts: string;
+  readonly datasets: string;
+  /** For each listing asked for. */
+  readonly rows: readonly (readonly RecordColumns[])[];
 }
 
-const SELECT_RECORDS =
-  'SELECT id, status, status_raw, name, timestamp, since, missing, gone FROM record';
+/** Reads a page of known records, which needs little memory and time at once. */
+export type ReadKnown = (project: string, asked: readonly Asked[]) => KnownPage;
 
-/** Creates the function that reads a page of known records. It throws a StoreError for a project that is not in the store. */
-export function createKnownPages(
-  db: Connection,
-): (project: string, requests: readonly KnownRequest[]) => KnownPage {
-  const selectVersion = db
-    .prepare<[id: string], number>('SELECT version FROM project WHERE id = ?')
-    .pluck();
-  const selectListing = db.prepare<
-    [project: string, kind: Kind],
-    { readonly listing_key: number; readonly baselined: number }
-  >(
-    `SELECT l.listing_key, l.baselined
-     FROM project p JOIN listing l ON l.project_key = p.project_key WHERE p.id = ? AND l.kind = ?`,
-  );
+export function createKnown(db: Connection): ReadKnown {
+  const selectProject = db.prepare<
+    [id: string],
+    Omit<KnownPage, 'rows'> & { readonly project_key: number }
+  >('SELECT project_key, token, prompts, datasets FROM project WHERE id = ?');
+  const select = `SELECT id, status, status_raw, name, timestamp, since, missing, gone FROM record
+    WHERE project_key = ? AND kind = ?`;
   const selectAfter = db
-    .prepare<[listingKey: number, id: string], RecordColumns>(
-      `${SELECT_RECORDS} WHERE listing_key = ? AND id > ? ORDER BY id LIMIT ${PART_ROWS}`,
+    .prepare<[key: number, kind: Kind, id: string, max: number], RecordColumns>(
+      `${select} AND id > ? ORDER BY id LIMIT ?`,
     )
     .raw();
   const selectRecord = db
-    .prepare<[listingKey: number, id: string], RecordColumns>(
-      `${SELECT_RECORDS} WHERE listing_key = ? AND id = ?`,
-    )
+    .prepare<[key: number, kind: Kind, id: string], RecordColumns>(`${select} AND id = ?`)
     .raw();
-
-  function rowsOf(key: number, from: KnownRequest['from']): readonly RecordColumns[] {
-    if ('after' in from) return selectAfter.all(key, from.after);
-    return from.ids.flatMap((id) => {
-      const row = selectRecord.get(key, id);
-      return row === undefined ? [] : [row];
-    });
-  }
-
-  return (project, requests) => {
-    // Reads the version first: if another commit comes in between, it is too old and the commit of this poll is refused.
-    const version = selectVersion.get(project);
-    if (version === undefined) throw unknownProject(project);
-    const listings = requests.map(({ kind, from }) => {
-      const listing = selectListing.get(project, kind);
-      return {
-        kind,
-        baselined: listing?.baselined === 1,
-        rows: listing === undefined ? [] : rowsOf(listing.listing_key, from),
-      };
-    });
-    return { token: String(version), listings };
+  return (project, asked) => {
+    // Reads the token first: if another commit comes in between, it is too old and the commit of this poll is refused.
+    const found = selectProject.get(project);
+    if (found === undefined) throw unknownProject(project);
+    const { project_key, ...known } = found;
+    const rows = asked.map((each) =>
+      'after' in each
+        ? selectAfter.all(project_key, each.kind, each.after, PART_ROWS)
+        : each.ids
+            .map((id) => selectRecord.get(project_key, each.kind, id))
+            .filter((row) => row !== undefined),
+    );
+    return { ...known, rows };
   };
+}
+
+/** `Store.loadKnown`, page by page. A commit in between can show in the records; the project then has another token. */
+export async function loadKnown(
+  read: (...asked: Parameters<ReadKnown>) => Promise<KnownPage>,
+  project: string,
+  kinds: readonly Kind[],
+  only: ReadonlyMap<Kind, readonly string[]> = new Map(),
+): Promise<KnownProject> {
+  const part = (kind: Kind, start: number, last: string): Asked => {
+    const ids = only.get(kind);
+    return ids === undefined
+      ? { kind, after: last }
+      : { kind, ids: ids.slice(start, start + PART_ROWS) };
+  };
+  const page = await read(
+    project,
+    kinds.map((kind) => part(kind, 0, '')),
+  );
+  const known = toSummaries(page.prompts, page.datasets);
+  const listings = new Map<Kind, KnownListing>();
+  for (const [index, kind] of kinds.entries()) {
+    const records = new Map<string, KnownRecord>();
+    listings.set(kind, { baselined: known.of[kind].baselined === true, records });
+    let rows = page.rows[index] ?? [];
+    for (let start = PART_ROWS; ; start += PART_ROWS) {
+      for (const row of rows) records.set(row[0], toKnownRecord(row));
+      const wanted = only.get(kind)?.length;
+      if (wanted === undefined ? rows.length < PART_ROWS : wanted <= start) break;
+      [rows = []] = (await read(project, [part(kind, start, rows.at(-1)?.[0] ?? '')])).rows;
+    }
+  }
+  return { token: page.token, listings, known };
+}
+
+export function toSummaries(prompts: string, datasets: string): KnownSummaries {
+  return new KnownSummaries({ prompt: JSON.parse(prompts), dataset: JSON.parse(datasets) });
 }

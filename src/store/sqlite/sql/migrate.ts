@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { StoreError } from '../../../monitor/errors.ts';
 import type { Connection } from '../connection.ts';
-import { computeCauses, countSettledFailures } from './error-totals.ts';
+import { computeCauses, countSettledFailures } from './older-failures.ts';
 import { createTransactions } from './transactions.ts';
 
 /** "EVWT": marks an SQLite file as a store of evalwatch. */
@@ -15,6 +15,7 @@ const MIGRATIONS = [
   '0004-durations.sql',
   '0005-causes.sql',
   '0006-cause-ids.sql',
+  '0007-same-tables.sql',
 ] as const;
 
 /** What SQL cannot do of the migration to a schema version, run in its transaction. */
@@ -35,6 +36,8 @@ export async function readMigrations(): Promise<readonly string[]> {
 
 /** Applies the migrations that the file lacks, each with its version in one transaction. */
 export function migrate(db: Connection, migrations: readonly string[]): void {
+  // Tables are replaced by copies; no table of the current schema has foreign keys.
+  db.pragma('foreign_keys = OFF');
   const run = createTransactions(db);
   for (const [index, sql] of migrations.entries()) {
     const version = index + 1;

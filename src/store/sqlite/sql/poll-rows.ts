@@ -1,12 +1,16 @@
 import type { AddedDurations } from '../../../domain/limits.ts';
 import type { KnownRecord } from '../../../domain/record.ts';
 import type { Kind } from '../../../domain/status.ts';
+import type { Summary } from '../../../domain/summary.ts';
 import type { Changes, Transition } from '../../../domain/transition.ts';
 import type { PollCommit } from '../../../monitor/ports/store.ts';
 import type { HealthColumns, RecordColumns } from '../../rows.ts';
 
 /** A `PollCommit`, or a part of it, as it is sent to the thread of the store. */
-export interface PollPart extends Omit<PollCommit, 'listings' | 'durations'> {
+export interface PollPart extends Omit<PollCommit, 'listings' | 'known' | 'durations'> {
+  /** The summaries after the poll, in JSON; undefined for a listing that does not change. */
+  readonly prompts: string | undefined;
+  readonly datasets: string | undefined;
   /** Whether another part of the same poll precedes this one in the transaction. */
   readonly isContinued: boolean;
   readonly listings: readonly ListingRows[];
@@ -19,11 +23,8 @@ export interface HealthRow extends HealthColumns {
 
 export interface ListingRows {
   readonly kind: Kind;
-  readonly baseline: boolean;
   readonly records: readonly RecordColumns[];
   readonly transitions: readonly Transition[];
-  /** Number of records that became gone. */
-  readonly gone: number;
   /** Durations that end with transitions of prompts; empty for datasets. */
   readonly durations: readonly AddedDurations[];
 }
@@ -41,12 +42,19 @@ export function countRows({ listings, durations = [] }: PollCommit): number {
 }
 
 /** Cuts a poll into parts that are committed in one transaction; most polls are one part. */
-export function* toParts(poll: PollCommit): Generator<PollPart, void> {
+export function* toParts(
+  poll: PollCommit,
+  summaries: ReadonlyMap<Kind, Summary>,
+): Generator<PollPart, void> {
+  const { project, at, health, token } = poll;
+  const prompts = toJson(summaries.get('prompt'));
+  const datasets = toJson(summaries.get('dataset'));
+  const whole = { project, at, health, token, prompts, datasets };
   if (countRows(poll) <= PART_ROWS) {
-    const whole = Array.from(poll.listings, ([kind, changes]) =>
+    const listings = Array.from(poll.listings, ([kind, changes]) =>
       toRows(poll, kind, changes, [0, PART_ROWS]),
     );
-    yield { ...poll, isContinued: false, listings: whole };
+    yield { ...whole, isContinued: false, listings };
     return;
   }
   let isContinued = false;
@@ -54,10 +62,14 @@ export function* toParts(poll: PollCommit): Generator<PollPart, void> {
     const length = Math.max(1, changes.records.length, changes.transitions.length);
     for (let start = 0; start < length; start += PART_ROWS) {
       const rows = toRows(poll, kind, changes, [start, start + PART_ROWS]);
-      yield { ...poll, isContinued, listings: [rows] };
+      yield { ...whole, isContinued, listings: [rows] };
       isContinued = true;
     }
   }
+}
+
+function toJson(summary: Summary | undefined): string | undefined {
+  return summary && JSON.stringify(summary);
 }
 
 function toRows(
@@ -66,14 +78,11 @@ function toRows(
   changes: Changes,
   [start, end]: readonly [number, number],
 ): ListingRows {
-  const isFirst = start === 0;
   return {
     kind,
-    baseline: changes.baseline,
     records: changes.records.slice(start, end).map(toRow),
     transitions: changes.transitions.slice(start, end),
-    gone: isFirst ? changes.gone.length : 0,
-    durations: isFirst && kind === 'prompt' ? durations : [],
+    durations: start === 0 && kind === 'prompt' ? durations : [],
   };
 }
 

@@ -1,18 +1,58 @@
+import type { UnfinishedStatus, Kind } from '../../../domain/status.ts';
 import type { PollHealth } from '../../../monitor/ports/store.ts';
-import { HEALTH_COLUMNS, type HealthColumns, toHealth, unknownProject } from '../../rows.ts';
+import type { ProjectFigures } from '../../figures.ts';
+import {
+  type ErrorTotalColumns,
+  HEALTH_COLUMNS,
+  type HealthColumns,
+  toErrorTotals,
+  toHealth,
+  unknownProject,
+} from '../../rows.ts';
 import type { Connection } from '../connection.ts';
+
+/** A project with its figures, still in JSON. */
+export interface ProjectRow extends HealthColumns {
+  readonly id: string;
+  readonly configured_at: number;
+  readonly prompts: string;
+  readonly datasets: string;
+  readonly errors: string;
+}
+
+/** Number of projects in a page: the main thread reads them in a few milliseconds. */
+export const PAGE_PROJECTS = 250;
 
 export interface Projects {
   /** `Store.configureProjects`, to be run in a transaction. Returns the projects that were not configured before. */
-  readonly configure: (ids: readonly string[], at: number) => readonly string[];
-  readonly configured: () => readonly string[];
+  readonly configure: (ids: readonly string[], at: number) => readonly ProjectRow[];
+  /**
+   * Reads some of the configured projects in the order of their ids, those after this id; fewer than a page at the end.
+   * `only` restricts them to one project.
+   */
+  readonly after: (id: string, only?: string) => readonly ProjectRow[];
   /** @throws {StoreError} for a project that was never configured, or is pruned */
   readonly health: (project: string) => PollHealth;
+  /** Finds the earliest `since` in a status, leaving out these records. */
+  readonly oldestOther: (
+    project: string,
+    kind: Kind,
+    status: UnfinishedStatus,
+    ids: readonly string[],
+  ) => number | undefined;
 }
 
 export function createProjects(db: Connection): Projects {
+  const select = `SELECT p.id, p.configured_at, ${HEALTH_COLUMNS}, p.prompts, p.datasets,
+      (SELECT json_group_array(json_array(e.label, e.count, e.first_seen_at) ORDER BY e.label)
+       FROM error_total e WHERE e.project_key = p.project_key) AS errors
+    FROM project p WHERE p.removed_at IS NULL`;
+  const page = db.prepare<[after: string, limit: number], ProjectRow>(
+    `${select} AND p.id > ? ORDER BY p.id LIMIT ?`,
+  );
+  const project = db.prepare<[id: string], ProjectRow>(`${select} AND p.id = ?`);
   const add = db.prepare<[id: string, at: number]>(
-    `INSERT INTO project (id, configured_at) VALUES (?, ?)
+    `INSERT INTO project (id, configured_at, token) VALUES (?, ?, ${NEW_TOKEN})
      ON CONFLICT (id) DO UPDATE SET removed_at = NULL WHERE removed_at IS NOT NULL`,
   );
   const configured = db
@@ -24,18 +64,46 @@ export function createProjects(db: Connection): Projects {
   const health = db.prepare<[id: string], HealthColumns>(
     `SELECT ${HEALTH_COLUMNS} FROM project p WHERE p.id = ?`,
   );
+  const waiting = db.prepare<
+    [id: string, kind: Kind, status: UnfinishedStatus],
+    { readonly id: string; readonly since: number }
+  >(
+    // The last condition is that of the index.
+    `SELECT r.id, r.since FROM project p CROSS JOIN record r INDEXED BY record_waiting
+     WHERE p.id = ? AND r.project_key = p.project_key AND r.kind = ? AND r.status = ?
+       AND NOT r.gone AND r.status IN ('PENDING', 'RUNNING')
+     ORDER BY r.since`,
+  );
   return {
     configure: (ids, at) => {
       const added = ids.filter((id) => add.run(id, at).changes > 0);
       const kept = new Set(ids);
       for (const id of configured.all()) if (!kept.has(id)) remove.run(at, id);
-      return added;
+      return added.flatMap((id) => project.all(id));
     },
-    configured: () => configured.all(),
-    health: (project) => {
-      const row = health.get(project);
-      if (row === undefined) throw unknownProject(project);
+    after: (id, only) => (only === undefined ? page.all(id, PAGE_PROJECTS) : project.all(only)),
+    health: (id) => {
+      const row = health.get(id);
+      if (row === undefined) throw unknownProject(id);
       return toHealth(row);
     },
+    oldestOther: (id, kind, status, ids) => {
+      const left = new Set(ids);
+      for (const row of waiting.iterate(id, kind, status)) if (!left.has(row.id)) return row.since;
+      return undefined;
+    },
+  };
+}
+
+/** A random text, as a token. */
+export const NEW_TOKEN = 'lower(hex(randomblob(16)))';
+
+export function toFigures(row: ProjectRow): ProjectFigures {
+  const errors: readonly ErrorTotalColumns[] = JSON.parse(row.errors);
+  return {
+    configuredAt: row.configured_at,
+    health: toHealth(row),
+    summaries: { prompt: JSON.parse(row.prompts), dataset: JSON.parse(row.datasets) },
+    errors: toErrorTotals(errors),
   };
 }

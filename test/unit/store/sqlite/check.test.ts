@@ -22,7 +22,6 @@ afterEach(() => directory[Symbol.asyncDispose]());
 function damage(sql: string) {
   const db = new Database(path);
   db.unsafeMode();
-  db.pragma('foreign_keys = OFF');
   db.exec(sql);
   db.close();
 }
@@ -56,13 +55,12 @@ describe('the store check', () => {
   });
 
   it('reports an index that lost its entries', async () => {
-    damage('UPDATE record SET missing = 1');
     const image = await readFile(path);
     // Removes the cells from the page of the index.
     const db = new Database(path, { readonly: true });
     const page =
       db
-        .prepare<[], number>("SELECT rootpage FROM sqlite_schema WHERE name = 'record_aggregate'")
+        .prepare<[], number>("SELECT rootpage FROM sqlite_schema WHERE name = 'transition_at'")
         .pluck()
         .get() ?? 0;
     db.close();
@@ -82,19 +80,34 @@ describe('the store check', () => {
       "each status is the one to which the last transition of its record led, if none was deleted: prompt 'a' of 'p' is missing, transition ",
     ],
     [
-      "UPDATE transition SET from_status = 'PENDING' WHERE record_id = 'a' AND to_status = 'COMPLETED';" +
-        "UPDATE transition_total SET from_status = 'PENDING' WHERE to_status = 'COMPLETED'",
+      "UPDATE transition SET from_status = 'PENDING' WHERE record_id = 'a' AND to_status = 'COMPLETED'",
       'each transition begins at the status where the previous one of its record ended',
     ],
     [
-      "UPDATE transition_total SET count = 1 WHERE to_status = 'FAILED'",
-      'no total is smaller than the number of stored transitions: listing 1, RUNNING to FAILED: 2 stored, 1 counted',
+      `UPDATE project SET prompts = replace(prompts, '["RUNNING","FAILED",2]', '["RUNNING","FAILED",1]')`,
+      "no total is smaller than the number of stored transitions: prompts of 'p', RUNNING to FAILED: 2 stored, 1 counted",
     ],
-    ['DELETE FROM transition_total', 'no total is smaller than the number of stored transitions'],
+    [
+      `UPDATE project SET prompts = '{}'`,
+      'no total is smaller than the number of stored transitions',
+    ],
+    [
+      `UPDATE project SET prompts = '{}'`,
+      "each count of a status, and its longest wait, is that of the stored records: prompts of 'p', COMPLETED: 1 stored, 0 counted",
+    ],
+    [
+      "DELETE FROM record WHERE kind = 'dataset'",
+      "each count of a status, and its longest wait, is that of the stored records: datasets of 'p', FAILED: 0 stored, 1 counted",
+    ],
+    [
+      "UPDATE record SET status = 'RUNNING' WHERE id = 'a';" +
+        `UPDATE project SET prompts = json_set(prompts, '$.counts.COMPLETED', 0, '$.counts.RUNNING', 1)`,
+      "each count of a status, and its longest wait, is that of the stored records: prompts of 'p', RUNNING: 1 stored, 1 counted",
+    ],
     ['DELETE FROM failure', 'each move of a prompt to FAILED has a failure'],
     [
       "UPDATE failure SET settled_at = 1, reason = 'not_found' WHERE transition_id = 2",
-      'no fewer failures are counted by error_id than settled ones are stored: listing 1: 1 stored, 0 counted',
+      "no fewer failures are counted by error_id than settled ones are stored: 'p': 1 stored, 0 counted",
     ],
   ])('reports the damage done by %s: %s', async (sql, finding) => {
     damage(sql);

@@ -4,14 +4,14 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { causeOf } from '../../../../src/domain/cause.ts';
 import { bucketOf, dayOf } from '../../../../src/domain/limits.ts';
 import { UNFINISHED_STATUSES } from '../../../../src/domain/status.ts';
-import { createDurationQuery } from '../../../../src/store/sqlite/sql/duration-query.ts';
-import { createFailureCounts } from '../../../../src/store/sqlite/sql/failure-counts.ts';
+import { readDurations, readFailureCounts, readFailures } from '../../../../src/store/reads.ts';
+import { createDb } from '../../../../src/store/sql.ts';
 import {
   migrate,
   readMigrations,
   SCHEMA_VERSION,
 } from '../../../../src/store/sqlite/sql/migrate.ts';
-import { createRowQueries } from '../../../../src/store/sqlite/sql/row-queries.ts';
+import { createSelect } from '../../../../src/store/sqlite/sql/select.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
 describe('migrations', () => {
@@ -29,6 +29,7 @@ describe('migrations', () => {
 
   const tables = () => db.prepare('SELECT name FROM sqlite_schema ORDER BY name').pluck().all();
   const version = () => db.pragma('user_version', { simple: true });
+  const reads = createDb(async (_, text, parameters) => createSelect(db)(text, parameters));
 
   it('are applied in order, each once', () => {
     migrate(db, ['CREATE TABLE a (x)']);
@@ -74,7 +75,7 @@ describe('migrations', () => {
         FROM json_each('[1, 2, 3, 4, 5]');`);
     migrate(db, migrations);
     const query = { since: 200, limitPerProject: 9 };
-    expect(createFailureCounts(db)(query)).toEqual([{ project: 'p', count: 2 }]);
+    expect(await readFailureCounts(reads, query)).toEqual([{ project: 'p', count: 2 }]);
   });
 
   it('count the durations of the stored transitions of prompts', async () => {
@@ -98,9 +99,8 @@ describe('migrations', () => {
         (1, 'y', 42 * ${day}, 'UNKNOWN', 'PENDING'),
         (1, 'y', 42 * ${day} - 9, 'PENDING', 'RUNNING');`);
     migrate(db, migrations);
-    const durations = createDurationQuery(db);
     const states = UNFINISHED_STATUSES.map((status) => ({ project: 'p', status }));
-    expect(durations(states, 0)).toEqual([
+    expect(await readDurations(reads, states, 0)).toEqual([
       {
         ...states[0],
         counts: [{ day: 1, bucket: bucketOf(1000), count: 1 }],
@@ -133,7 +133,7 @@ describe('migrations', () => {
       }
     })();
     migrate(db, migrations);
-    const [found] = createDurationQuery(db)([{ project: 'p', status: 'RUNNING' }], 0);
+    const [found] = await readDurations(reads, [{ project: 'p', status: 'RUNNING' }], 0);
     const counts = Map.groupBy(lengths, (ms) => `${dayOf(ms)}/${bucketOf(ms)}`);
     expect(
       new Map(found?.counts.map(({ day, bucket, count }) => [`${day}/${bucket}`, count])),
@@ -174,12 +174,11 @@ describe('migrations', () => {
         VALUES (1, 1, 700, 'took 5 s', '1842023dd3c6ad55');
       INSERT INTO settlement (transition_id) VALUES (1);`);
     migrate(db, migrations);
-    const rows = createRowQueries(db);
     const now = causeOf({ error_id: null, error_msg: 'took 9 s' }).id;
     for (const cause of [now, '1842023dd3c6ad55']) {
-      expect(rows.failures({ cause })).toMatchObject([{ transitionId: 1, cause: now }]);
+      expect(await readFailures(reads, { cause })).toMatchObject([{ transitionId: 1, cause: now }]);
     }
-    expect(rows.failures({ cause: 'ffffffffffffffff' })).toEqual([]);
+    expect(await readFailures(reads, { cause: 'ffffffffffffffff' })).toEqual([]);
   });
 
   it('order the failures that are already settled by their settlement time', async () => {
@@ -194,5 +193,90 @@ describe('migrations', () => {
     migrate(db, migrations);
     const order = db.prepare('SELECT transition_id FROM settlement ORDER BY settlement_id').pluck();
     expect(order.all()).toEqual([3, 4, 1]);
+  });
+
+  it('give the tables of schema version 6 their later shape', async () => {
+    const migrations = await readMigrations();
+    migrate(db, migrations.slice(0, 6));
+    db.exec(`
+      INSERT INTO project (project_key, id, configured_at, removed_at, version, up, consecutive_failures, reason,
+          last_poll_at, last_success_at, steady_since)
+        VALUES (2, 'p', 1, NULL, 9, 0, 3, 'timeout', 70, 60, 50), (3, 'empty', 5, 6, 0, 0, 0, NULL, NULL, NULL, NULL);
+      INSERT INTO listing VALUES
+        (4, 2, 'prompt', 1, 2, 40), (5, 2, 'dataset', 1, 0, NULL), (6, NULL, 'prompt', 1, 0, NULL);
+      INSERT INTO record VALUES
+        (4, 'a', 'RUNNING', NULL, 'A', 'today', 10, 0, 0), (4, 'b', 'RUNNING', NULL, NULL, NULL, 8, 1, 0),
+        (4, 'c', 'FAILED', NULL, NULL, NULL, 40, 0, 0), (4, 'd', 'PENDING', NULL, NULL, NULL, 1, 3, 1),
+        (5, 'a', 'UNKNOWN', 'on hold', NULL, NULL, 7, 0, 0), (6, 'a', 'RUNNING', NULL, NULL, NULL, 1, 0, 0);
+      INSERT INTO transition VALUES
+        (11, 4, 'c', 'C', 30, 'NEW', 'RUNNING'), (12, 4, 'c', 'C', 40, 'RUNNING', 'FAILED'),
+        (13, 6, 'a', NULL, 5, 'RUNNING', 'FAILED'), (20, 4, 'x', NULL, 1, 'NEW', 'RUNNING');
+      DELETE FROM transition WHERE transition_id = 20;
+      INSERT INTO transition_total VALUES (4, 'NEW', 'RUNNING', 5), (4, 'RUNNING', 'FAILED', 2);
+      INSERT INTO failure VALUES
+        (12, 4, 2, 1, 41, 42, 43, NULL, NULL, NULL, 0, NULL, NULL, NULL),
+        (13, 6, 0, 0, NULL, NULL, 0, 44, 'E', 'message', 1, NULL, 'one', 'two');
+      INSERT INTO settlement VALUES (31, 13), (35, 12);
+      DELETE FROM settlement WHERE settlement_id = 35;
+      INSERT INTO prompt_duration VALUES (4, 'RUNNING', 1, 2, 3);
+      INSERT INTO error_total VALUES (4, 'E', 6, 7, 8);`);
+    migrate(db, migrations);
+
+    const rows = (table: string) => db.prepare(`SELECT * FROM ${table}`).raw().all();
+    const [p, empty] = db
+      .prepare<[], Readonly<Record<string, string>>>('SELECT * FROM project ORDER BY id DESC')
+      .all();
+    expect(p).toMatchObject({ project_key: 2, id: 'p', configured_at: 1, removed_at: null, up: 0 });
+    expect(p).toMatchObject({ consecutive_failures: 3, reason: 'timeout', steady_since: 50 });
+    expect(p).toMatchObject({ last_poll_at: 70, last_success_at: 60 });
+    expect(JSON.parse(p?.['prompts'] ?? '')).toEqual({
+      baselined: true,
+      counts: { RUNNING: 2, FAILED: 1 },
+      missing: 1,
+      gone: 2,
+      failedAt: 40,
+      oldest: { RUNNING: 8 },
+      totals: [
+        ['NEW', 'RUNNING', 5],
+        ['RUNNING', 'FAILED', 2],
+      ],
+    });
+    expect(JSON.parse(p?.['datasets'] ?? '')).toMatchObject({ counts: { UNKNOWN: 1 }, oldest: {} });
+    expect(empty).toMatchObject({ project_key: 3, removed_at: 6, prompts: '{}', datasets: '{}' });
+    expect(p?.['token']).not.toBe(empty?.['token']);
+    expect(rows('waste')).toEqual([[9]]);
+    expect(rows('record')).toEqual([
+      [2, 'dataset', 'a', null, 7, 0, 0, 'UNKNOWN', 'on hold', null],
+      [2, 'prompt', 'a', 'A', 10, 0, 0, 'RUNNING', null, 'today'],
+      [2, 'prompt', 'b', null, 8, 1, 0, 'RUNNING', null, null],
+      [2, 'prompt', 'c', null, 40, 0, 0, 'FAILED', null, null],
+      [2, 'prompt', 'd', null, 1, 3, 1, 'PENDING', null, null],
+      [9, 'prompt', 'a', null, 1, 0, 0, 'RUNNING', null, null],
+    ]);
+    expect(rows('transition')).toEqual([
+      [11, 2, 30, null, 'prompt', 'NEW', 'RUNNING', 'c', 'C'],
+      [12, 2, 40, null, 'prompt', 'RUNNING', 'FAILED', 'c', 'C'],
+      [13, 9, 5, null, 'prompt', 'RUNNING', 'FAILED', 'a', null],
+    ]);
+    expect(rows('failure')).toEqual([
+      [12, 2, 2, 1, 41, 42, 43, null, null, null, null, 0, null, null],
+      [13, 9, 0, 0, null, null, 0, 44, 'one', 'two', 'E', 1, null, 'message'],
+    ]);
+    expect(rows('settlement')).toEqual([[31, 13]]);
+    expect(rows('prompt_duration')).toEqual([[2, 'RUNNING', 1, 2, 3]]);
+    expect(rows('error_total')).toEqual([[2, 'E', 6, 7, 8]]);
+    // No number is given twice.
+    expect(
+      new Map(
+        db.prepare<[], [string, number]>('SELECT name, seq FROM sqlite_sequence').raw().all(),
+      ),
+    ).toEqual(
+      new Map([
+        ['project', 9],
+        ['transition', 20],
+        ['settlement', 35],
+      ]),
+    );
+    expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
   });
 });

@@ -12,7 +12,7 @@ import { withCause } from '../../../support/failures.ts';
 const MANY = 4500;
 /** Failures that take a transaction each to settle. */
 const FAILURES = 50;
-const TABLES = ['project', 'listing', 'record', 'transition', 'transition_total', 'failure'];
+const TABLES = ['project', 'waste', 'record', 'transition', 'failure', 'settlement', 'error_total'];
 
 it('a pruned project leaves no row behind', async () => {
   await using directory = await temporaryDirectory();

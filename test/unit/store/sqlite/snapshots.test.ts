@@ -1,10 +1,11 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { compareListing } from '../../../../src/domain/transition.ts';
 import type { StoreSnapshot } from '../../../../src/monitor/ports/store.ts';
 import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
 import { openStore, type SqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
-import { changesOf, recordOf, UP } from '../../../contract/store/harness.ts';
-import { fakeClock } from '../../../support/monitor.ts';
+import { UP } from '../../../contract/store/harness.ts';
+import { fakeClock, listingOf } from '../../../support/monitor.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
 /** More than two pages of projects. */
@@ -12,9 +13,12 @@ const IDS = Array.from({ length: 600 }, (_, n) => `p${String(n).padStart(3, '0')
 
 /** Prepares the commit of a listing with this number of running prompts. */
 async function prepare(store: SqliteStore, project: string, running: number) {
-  const { token } = await store.loadKnown(project, ['prompt']);
-  const records = Array.from({ length: running }, (_, n) => recordOf(String(n), 'RUNNING'));
-  const listings = new Map([['prompt', changesOf({ baseline: true, records })] as const]);
+  const { token, listings: known } = await store.loadKnown(project, ['prompt']);
+  const before = known.get('prompt') ?? { baselined: false, records: new Map() };
+  const statuses = Array.from({ length: running }, (_, n) => [n, 'RUNNING']);
+  const listing = listingOf(Object.fromEntries(statuses));
+  const { changes } = await compareListing(before, listing, { at: 1, missingAfter: 3 });
+  const listings = new Map([['prompt', changes] as const]);
   return async () => await store.commitPoll({ project, at: 1, health: UP, token, listings });
 }
 

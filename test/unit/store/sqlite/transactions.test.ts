@@ -5,6 +5,7 @@ import type { KnownRecord } from '../../../../src/domain/record.ts';
 import type { Changes } from '../../../../src/domain/transition.ts';
 import { makeDurable } from '../../../../src/store/sqlite/file.ts';
 import { migrate, readMigrations } from '../../../../src/store/sqlite/sql/migrate.ts';
+import { createKnown } from '../../../../src/store/sqlite/sql/known.ts';
 import { createPollCommit } from '../../../../src/store/sqlite/sql/poll-commit.ts';
 import { toParts } from '../../../../src/store/sqlite/sql/poll-rows.ts';
 import { createProjects } from '../../../../src/store/sqlite/sql/projects.ts';
@@ -46,17 +47,17 @@ describe('a failed transaction', () => {
       run,
       write,
       configure: () => write(() => projects.configure(['p'], 1)),
-      commit: (changes: Changes, version: number) => {
+      commit: (changes: Changes) => {
         const listings = new Map([['prompt', changes] as const]);
-        const parts = [
-          ...toParts({ project: 'p', at: 5, health: HEALTH, token: String(version), listings }),
-        ];
+        const { token } = createKnown(db)('p', []);
+        const poll = { project: 'p', at: 5, health: HEALTH, token, listings };
+        const parts = [...toParts(poll, new Map())];
         for (const [index, part] of parts.entries()) {
           const place = { begins: index === 0, ends: index === parts.length - 1 };
           run(place, () => polls.commit(part));
         }
       },
-      known: () => db.prepare('SELECT * FROM record ORDER BY id').all(),
+      known: () => db.prepare('SELECT * FROM record').all(),
     };
   }
 
@@ -65,41 +66,43 @@ describe('a failed transaction', () => {
   it('changes nothing when the disk is full, and the next one succeeds', async () => {
     const { configure, commit, known } = poller();
     configure();
-    commit(manyRunning(10), 0);
+    commit(manyRunning(10));
     const before = known();
     const pages = Number(db.pragma('page_count', { simple: true }));
     db.pragma(`max_page_count = ${pages}`);
     for (let attempt = 0; attempt < 3; attempt += 1) {
-      expect(() => commit(manyRunning(5000), 1)).toThrow(
+      expect(() => commit(manyRunning(5000))).toThrow(
         expect.objectContaining({ code: 'SQLITE_FULL' }),
       );
       expect(db.inTransaction).toBe(false);
       expect(known()).toEqual(before);
     }
     db.pragma('max_page_count = 1000000');
-    commit(manyRunning(5000), 1);
-    expect(known().length).toBe(5000);
+    commit(manyRunning(5000));
+    expect(known()?.length).toBe(5000);
     expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
   });
 
   it('changes nothing when COMMIT fails and leaves it open, and the next one succeeds', () => {
     const { write, configure } = poller();
     configure();
+    db.pragma('foreign_keys = ON');
+    db.exec('CREATE TABLE parent (x PRIMARY KEY); CREATE TABLE child (x REFERENCES parent)');
     const orphan = () => {
       db.pragma('defer_foreign_keys = ON');
-      db.exec("INSERT INTO record VALUES (99, 'x', 'RUNNING', NULL, NULL, NULL, 1, 0, 0)");
+      db.exec('INSERT INTO child VALUES (1)');
     };
     expect(() => write(orphan)).toThrow('FOREIGN KEY constraint failed');
     expect(db.inTransaction).toBe(false);
-    expect(db.prepare('SELECT count(*) FROM record').pluck().get()).toBe(0);
+    expect(db.prepare('SELECT count(*) FROM child').pluck().get()).toBe(0);
     configure();
   });
 
   it('changes nothing when SQLite has rolled it back itself, and the next one succeeds', () => {
     const { write, configure } = poller();
     const conflict = () => {
-      db.exec("INSERT INTO project (id, configured_at) VALUES ('x', 1)");
-      db.exec("INSERT OR ROLLBACK INTO project (id, configured_at) VALUES ('x', 1)");
+      db.exec("INSERT INTO project (id, configured_at, token) VALUES ('x', 1, 'a')");
+      db.exec("INSERT OR ROLLBACK INTO project (id, configured_at, token) VALUES ('x', 1, 'b')");
     };
     expect(() => write(conflict)).toThrow('UNIQUE constraint failed');
     expect(storedProjects()).toEqual([]);

@@ -1,35 +1,13 @@
 import { causeOf } from '../../../domain/cause.ts';
 import {
+  type ErrorInfo,
   errorLabel,
   MAX_ERROR_LABELS,
   SPECIAL_ERROR_LABELS,
-  type ErrorInfo,
 } from '../../../domain/failure.ts';
 import type { Connection } from '../connection.ts';
 
-/** The labels that are no error_id, for SQL. */
-export const SPECIAL = SPECIAL_ERROR_LABELS.map((label) => `'${label}'`).join(', ');
-
-/** Creates the function that counts a failure by its error_id, at the time of its settlement, epoch ms. */
-export function createErrorCounter(
-  db: Connection,
-): (listingKey: number, errorInfo: ErrorInfo | undefined, at: number) => void {
-  const count = db.prepare(
-    `INSERT INTO error_total (listing_key, label, count, first_seen_at, last_seen_at)
-     VALUES (:listingKey,
-       CASE WHEN :label IN (${SPECIAL})
-         OR EXISTS (SELECT 1 FROM error_total WHERE listing_key = :listingKey AND label = :label)
-         OR (SELECT count(*) FROM error_total
-             WHERE listing_key = :listingKey AND label NOT IN (${SPECIAL})) < ${MAX_ERROR_LABELS}
-         THEN :label ELSE 'other' END,
-       1, :at, :at)
-     ON CONFLICT (listing_key, label) DO UPDATE SET
-       count = count + 1, last_seen_at = max(last_seen_at, excluded.last_seen_at)`,
-  );
-  return (listingKey, errorInfo, at) => {
-    count.run({ listingKey, label: errorLabel(errorInfo), at });
-  };
-}
+// What migrations compute of the failures that earlier versions have settled, in the tables of that time.
 
 interface SettledRow {
   readonly settlement_id: number;
@@ -55,15 +33,28 @@ function errorInfoOf({ error_id, error_msg, reason }: SettledRow): ErrorInfo | u
   return reason === null ? { error_id, error_msg } : undefined;
 }
 
-/** Counts the failures that an earlier version has settled by their error_id. */
+/** For schema version 5: counts the failures by their error_id. */
 export function countSettledFailures(db: Connection): void {
-  const countError = createErrorCounter(db);
+  const special = SPECIAL_ERROR_LABELS.map((label) => `'${label}'`).join(', ');
+  const count = db.prepare(
+    `INSERT INTO error_total (listing_key, label, count, first_seen_at, last_seen_at)
+     VALUES (:listingKey,
+       CASE WHEN :label IN (${special})
+         OR EXISTS (SELECT 1 FROM error_total WHERE listing_key = :listingKey AND label = :label)
+         OR (SELECT count(*) FROM error_total
+             WHERE listing_key = :listingKey AND label NOT IN (${special})) < ${MAX_ERROR_LABELS}
+         THEN :label ELSE 'other' END,
+       1, :at, :at)
+     ON CONFLICT (listing_key, label) DO UPDATE SET
+       count = count + 1, last_seen_at = max(last_seen_at, excluded.last_seen_at)`,
+  );
   for (const row of settledFailures(db)) {
-    countError(row.listing_key, errorInfoOf(row), row.settled_at);
+    const label = errorLabel(errorInfoOf(row));
+    count.run({ listingKey: row.listing_key, label, at: row.settled_at });
   }
 }
 
-/** Computes the causes of the failures that an earlier version has settled. */
+/** For schema version 6: computes the causes of the failures. */
 export function computeCauses(db: Connection): void {
   const setCause = db.prepare<[cause: string, transitionId: number]>(
     'UPDATE failure SET cause_id = ? WHERE transition_id = ?',

@@ -1,0 +1,306 @@
+import type { DurationCount } from '../domain/limits.ts';
+import {
+  type CauseList,
+  type CauseQuery,
+  type FailureCount,
+  type FailureCountQuery,
+  type FailureRow,
+  MAX_GROUPED_FAILURES,
+  type MoveCount,
+  type MoveHistory,
+  type MoveQuery,
+  type ProjectState,
+  type EventPosition,
+  type RecordedEvents,
+  type RowQuery,
+  type StateDurations,
+  type StatusRow,
+  type StoreSnapshot,
+  type TransitionRow,
+} from '../monitor/ports/store.ts';
+import {
+  type CauseColumns,
+  type FailureColumns,
+  type StatusColumns,
+  toCauseList,
+  toFailureRow,
+  toStatusRow,
+  toTransitionRow,
+  type TransitionColumns,
+} from './rows.ts';
+import type { Db } from './sql.ts';
+
+// The reading methods of a store, by one text for both engines. CROSS JOIN makes SQLite read the tables in this order.
+
+/** Ids of all stored projects. */
+export async function readProjects(db: Db): Promise<readonly string[]> {
+  const text = 'SELECT id FROM evalwatch.project ORDER BY id';
+  const rows = await db.read<{ readonly id: string }>('projects', text);
+  return rows.map(({ id }) => id);
+}
+
+/** Joins the conditions that are set. */
+function where(...conditions: readonly (string | false | undefined)[]): string {
+  const set = conditions.filter((each) => typeof each === 'string');
+  return set.length === 0 ? '' : `WHERE ${set.join(' AND ')}`;
+}
+
+function limited({ limit }: RowQuery): string {
+  return limit === undefined ? '' : 'LIMIT :limit';
+}
+
+/** `StoreReader.statuses`. */
+export async function readStatuses(db: Db, query: RowQuery): Promise<readonly StatusRow[]> {
+  const { project, status, since, afterPrompt, order, limit } = query;
+  const isWaiting = status === 'PENDING' || status === 'RUNNING';
+  const text = `SELECT p.id AS project, r.id, r.name, r.status, r.status_raw, r.since, r.missing
+    FROM evalwatch.project p
+    JOIN evalwatch.record r ON r.project_key = p.project_key AND r.kind = 'prompt' AND NOT r.gone
+    ${where(
+      project === undefined ? 'p.removed_at IS NULL' : 'p.id = :project',
+      status !== undefined && 'r.status = :status',
+      // The condition of an index.
+      isWaiting && "r.status IN ('PENDING', 'RUNNING')",
+      since !== undefined && 'r.since >= :since',
+      afterPrompt && '(-r.since, p.id, r.id) > (:afterSince, :afterProject, :afterId)',
+    )}
+    ORDER BY r.since ${order === 'oldest' ? 'ASC' : 'DESC'}, p.id, r.id ${limited(query)}`;
+  const rows = await db.read<StatusColumns>('', text, {
+    project,
+    status,
+    since,
+    limit,
+    ...(afterPrompt && {
+      afterSince: -afterPrompt.since,
+      afterProject: afterPrompt.project,
+      afterId: afterPrompt.promptId,
+    }),
+  });
+  return rows.map(toStatusRow);
+}
+
+const TRANSITION_COLUMNS =
+  't.transition_id, t.at, p.id AS project, t.kind, t.record_id, t.from_status, t.to_status';
+
+/** `StoreReader.transitions`. */
+export async function readTransitions(db: Db, query: RowQuery): Promise<readonly TransitionRow[]> {
+  const { project, since, afterTransition, order, limit } = query;
+  const [direction, after] = order === 'oldest' ? ['ASC', '>'] : ['DESC', '<'];
+  const text = `SELECT ${TRANSITION_COLUMNS}
+    FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key
+    ${where(
+      project !== undefined && 'p.id = :project',
+      since !== undefined && 't.at >= :since',
+      afterTransition !== undefined && `t.transition_id ${after} :afterTransition`,
+    )}
+    ORDER BY t.transition_id ${direction} ${limited(query)}`;
+  const rows = await db.read<TransitionColumns>('', text, {
+    project,
+    since,
+    afterTransition,
+    limit,
+  });
+  return rows.map(toTransitionRow);
+}
+
+const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id, t.record_name,
+  f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason, f.cause_id AS cause`;
+
+/** `StoreReader.failures`. */
+export async function readFailures(db: Db, query: RowQuery): Promise<readonly FailureRow[]> {
+  const { project, since, cause, afterTransition, limit } = query;
+  const text = `SELECT ${FAILURE_COLUMNS}
+    FROM evalwatch.failure f
+    JOIN evalwatch.transition t ON t.transition_id = f.transition_id
+    JOIN evalwatch.project p ON p.project_key = t.project_key
+    ${where(
+      project !== undefined && 'p.id = :project',
+      since !== undefined && 't.at >= :since',
+      cause !== undefined &&
+        '(f.cause_id = :cause OR f.cause = :cause) AND f.settled_at IS NOT NULL',
+      afterTransition !== undefined && 'f.transition_id < :afterTransition',
+    )}
+    ORDER BY f.transition_id DESC ${limited(query)}`;
+  const rows = await db.read<FailureColumns>('', text, {
+    project,
+    since,
+    cause,
+    afterTransition,
+    limit,
+  });
+  return rows.map(toFailureRow);
+}
+
+/** At most `limit` transitions and settled failures after one position and up to another. */
+export async function readEvents(
+  db: Db,
+  after: EventPosition,
+  end: EventPosition,
+  limit: number,
+): Promise<Omit<RecordedEvents, 'end'>> {
+  const transitions = db.read<TransitionColumns>(
+    'event_transitions',
+    `SELECT ${TRANSITION_COLUMNS}
+    FROM evalwatch.transition t CROSS JOIN evalwatch.project p
+    WHERE p.project_key = t.project_key AND t.transition_id > :after AND t.transition_id <= :end
+    ORDER BY t.transition_id LIMIT :limit`,
+    { after: after.transition, end: end.transition, limit },
+  );
+  const settled = db.read<FailureColumns & { readonly settlement_id: number }>(
+    'event_settlements',
+    `SELECT s.settlement_id, ${FAILURE_COLUMNS}
+    FROM evalwatch.settlement s CROSS JOIN evalwatch.failure f CROSS JOIN evalwatch.transition t
+    CROSS JOIN evalwatch.project p
+    WHERE f.transition_id = s.transition_id AND t.transition_id = f.transition_id
+      AND p.project_key = t.project_key AND s.settlement_id > :after AND s.settlement_id <= :end
+    ORDER BY s.settlement_id LIMIT :limit`,
+    { after: after.settlement, end: end.settlement, limit },
+  );
+  return {
+    transitions: (await transitions).map(toTransitionRow),
+    settled: (await settled).map((row) => ({
+      ...toFailureRow(row),
+      settlementId: row.settlement_id,
+    })),
+  };
+}
+
+/** Restricts a query to one project, or to the configured ones. The second value belongs to the name of its text. */
+function scope(project: string | undefined): readonly [condition: string, name: string] {
+  return project === undefined ? ['p.removed_at IS NULL', ''] : ['p.id = :project', '_of_project'];
+}
+
+/** `StoreReader.causes`. Messages are read only of one failure of each cause in the answer. */
+export async function readCauses(db: Db, query: CauseQuery): Promise<CauseList> {
+  const { project, since, limit, maxFailures = MAX_GROUPED_FAILURES } = query;
+  const [condition, name] = scope(project);
+  const text = `
+WITH shown AS MATERIALIZED (SELECT p.project_key FROM evalwatch.project p WHERE ${condition}),
+newest AS MATERIALIZED (
+  SELECT t.project_key, t.transition_id, t.at FROM shown CROSS JOIN evalwatch.transition t
+  WHERE t.project_key = shown.project_key AND t.kind = 'prompt' AND t.to_status = 'FAILED' AND t.at >= :since
+  ORDER BY t.at DESC LIMIT :maxFailures
+),
+counted AS MATERIALIZED (
+  SELECT f.cause_id AS cause, count(*) AS count, count(DISTINCT t.project_key) AS projects,
+    min(t.at) AS first_at, max(t.at) AS last_at, max(t.transition_id) AS transition_id
+  FROM newest t CROSS JOIN evalwatch.failure f INDEXED BY failure_project
+  WHERE f.project_key = t.project_key AND f.transition_id = t.transition_id AND f.cause_id IS NOT NULL
+  GROUP BY f.cause_id
+),
+ranked AS (
+  SELECT *, count(*) OVER () AS total_causes, CAST(sum(count) OVER () AS bigint) AS total_count FROM counted
+  ORDER BY count DESC, last_at DESC, cause LIMIT :limit
+)
+SELECT ranked.*, f.error_id, f.error_msg, f.reason,
+  NOT EXISTS (
+    SELECT 1 FROM shown JOIN evalwatch.transition t ON t.transition_id = (
+      SELECT min(old.transition_id) FROM evalwatch.failure old
+      WHERE old.cause_id = ranked.cause AND old.project_key = shown.project_key AND old.settled_at IS NOT NULL
+    )
+    WHERE t.at < :since
+  ) AS is_new
+FROM ranked JOIN evalwatch.failure f ON f.transition_id = ranked.transition_id
+ORDER BY ranked.count DESC, ranked.last_at DESC, ranked.cause`;
+  const parameters = { project, since, limit, maxFailures };
+  return toCauseList(await db.read<CauseColumns>(`causes${name}`, text, parameters));
+}
+
+/** `StoreReader.failureCounts`, which counts entries of an index up to the limit of each project. */
+export async function readFailureCounts(
+  db: Db,
+  { project, since, limitPerProject }: FailureCountQuery,
+): Promise<readonly FailureCount[]> {
+  const [condition, name] = scope(project);
+  const text = `
+SELECT project, count FROM (
+  SELECT p.id AS project, (
+    SELECT count(*) FROM (
+      SELECT 1 FROM evalwatch.transition t
+      WHERE t.project_key = p.project_key AND t.kind = 'prompt' AND t.to_status = 'FAILED' AND t.at >= :since
+      LIMIT :limitPerProject
+    ) AS some
+  ) AS count
+  FROM evalwatch.project p WHERE ${condition}
+) AS counted WHERE count > 0`;
+  return await db.read(`failure_counts${name}`, text, { project, since, limitPerProject });
+}
+
+/** `StoreReader.moves`. The database counts, so that a busy day is not read row by row. */
+export async function readMoves(
+  db: Db,
+  { project, since, spanMs, limit }: MoveQuery,
+): Promise<MoveHistory> {
+  const [condition, name] = scope(project);
+  const joined = `FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key
+    WHERE ${condition} AND t.kind = 'prompt'`;
+  const [leftOut] = await db.read<{ readonly at: number }>(
+    `first_move_left_out${name}`,
+    `SELECT t.at ${joined} AND t.at >= :since ORDER BY t.at DESC LIMIT 1 OFFSET :limit`,
+    { project, since, limit },
+  );
+  const after = leftOut?.at ?? since - 1;
+  // The look at records takes most of the time of the query, so it is left out for projects without gone ones.
+  const moves = await db.read<MoveCount>(
+    `moves${name}`,
+    `SELECT p.id AS project, CAST((t.at - :since) / :spanMs AS integer) AS span,
+      t.from_status AS "from", t.to_status AS "to", count(*) AS count,
+      count(*) FILTER (WHERE CAST(p.prompts ->> 'gone' AS integer) = 0 OR EXISTS (
+        SELECT 1 FROM evalwatch.record r
+        WHERE r.project_key = t.project_key AND r.kind = t.kind AND r.id = t.record_id AND NOT r.gone
+      )) AS listed
+    ${joined} AND t.at > :after
+    GROUP BY 1, 2, 3, 4`,
+    { project, since, spanMs, after },
+  );
+  return { since: leftOut?.at ?? since, moves };
+}
+
+/** `StoreReader.durations`. */
+export async function readDurations(
+  db: Db,
+  states: readonly ProjectState[],
+  firstDay: number,
+): Promise<readonly StateDurations[]> {
+  if (states.length === 0) return [];
+  const values = states.map(
+    (_, n) => `(${n}, CAST(:project${n} AS text), CAST(:status${n} AS text))`,
+  );
+  const rows = await db.read<DurationCount & { readonly position: number }>(
+    '',
+    `WITH asked (position, project, status) AS (VALUES ${values.join(', ')})
+    SELECT asked.position, d.day, d.bucket, d.count
+    FROM asked CROSS JOIN evalwatch.project p CROSS JOIN evalwatch.prompt_duration d
+    WHERE p.id = asked.project
+      AND d.project_key = p.project_key AND d.status = asked.status AND d.day >= :firstDay`,
+    Object.fromEntries([
+      ['firstDay', firstDay],
+      ...states.map(({ project }, n) => [`project${n}`, project] as const),
+      ...states.map(({ status }, n) => [`status${n}`, status] as const),
+    ]),
+  );
+  const counts = Map.groupBy(rows, ({ position }) => position);
+  return states.map((state, position) => ({
+    ...state,
+    counts: (counts.get(position) ?? []).map(({ day, bucket, count }) => ({ day, bucket, count })),
+  }));
+}
+
+/** Selects how many failures have no logged error_info yet, and since when the first one. */
+export const BACKLOG = `SELECT pending.count,
+    (SELECT at FROM evalwatch.transition WHERE transition_id = pending.oldest) AS oldest_at
+  FROM (SELECT count(*) AS count, min(transition_id) AS oldest
+        FROM evalwatch.failure WHERE settled_at IS NULL) AS pending`;
+
+export interface BacklogColumns {
+  readonly count: number;
+  readonly oldest_at: number | null;
+}
+
+export async function readBacklog(db: Db): Promise<StoreSnapshot['backlog']> {
+  return toBacklog(await db.read<BacklogColumns>('backlog', BACKLOG));
+}
+
+export function toBacklog([pending]: readonly BacklogColumns[]): StoreSnapshot['backlog'] {
+  return { count: pending?.count ?? 0, oldestAt: pending?.oldest_at ?? undefined };
+}
