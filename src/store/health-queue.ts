@@ -31,10 +31,11 @@ export class HealthQueue<Health> {
 
   /**
    * Resolves when the health waits to be written. After a failed write, and while writes take longer than a second, resolves
-   * when it is written; if it rejects, this health is dropped.
+   * when it is written; if it rejects, this health is dropped, and what waited before waits again.
    * @throws {StoreError}
    */
   async add(project: string, health: Health): Promise<void> {
+    const before = this.#waiting.get(project);
     this.#waiting.set(project, health);
     if (!this.#isFailing && this.#following === undefined) {
       this.#schedule();
@@ -43,7 +44,10 @@ export class HealthQueue<Health> {
     try {
       await this.flush();
     } catch (error) {
-      if (this.#waiting.get(project) === health) this.#waiting.delete(project);
+      if (this.#waiting.get(project) === health) {
+        if (before === undefined) this.#waiting.delete(project);
+        else this.#waiting.set(project, before);
+      }
       throw error;
     }
   }
