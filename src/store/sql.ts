@@ -25,3 +25,18 @@ export function createDb(
 export function forSqlite(text: string): string {
   return text.replaceAll('evalwatch.', '');
 }
+
+/** Returns the text with `$1`, `$2` … for PostgreSQL, and the names of these parameters. */
+export function forPostgres(text: string): {
+  readonly text: string;
+  readonly names: readonly string[];
+} {
+  const names: string[] = [];
+  const numbered = text
+    .replaceAll(/ INDEXED BY \w+/g, '')
+    .replaceAll(/(?<!:):(\w+)/g, (_, name: string) => {
+      const known = names.indexOf(name);
+      return `$${known === -1 ? names.push(name) : known + 1}`;
+    });
+  return { text: numbered, names };
+}

@@ -1,4 +1,3 @@
-import type { DurationCount } from '../../domain/limits.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import {
@@ -8,8 +7,6 @@ import {
   type FailureCount,
   type FailureCountQuery,
   type FailureRow,
-  MAX_GROUPED_FAILURES,
-  type MoveCount,
   type MoveHistory,
   type MoveQuery,
   type ProjectState,
@@ -22,18 +19,20 @@ import {
   type TransitionRow,
 } from '../../monitor/ports/store.ts';
 import {
-  type CauseColumns,
-  type FailureColumns,
-  type StatusColumns,
-  toCauseList,
-  toFailureRow,
-  toStatusRow,
-  toTransitionRow,
-  type TransitionColumns,
-} from '../rows.ts';
+  readCauses,
+  readDurations,
+  readEvents,
+  readFailureCounts,
+  readFailures,
+  readMoves,
+  readProjects,
+  readStatuses,
+  readTransitions,
+} from '../reads.ts';
+import { createDb, type Db, forPostgres } from '../sql.ts';
 import { type Database, PostgresDatabase } from './database.ts';
 import { assertReadable } from './sql/migrate.ts';
-import * as sql from './sql/reads.ts';
+import { EVENT_NUMBERS, EVENT_WRITERS } from './sql/events.ts';
 import { PROJECT_SNAPSHOT, SNAPSHOT, type SnapshotRow, toSnapshot } from './sql/snapshot.ts';
 import { readUrl } from './url.ts';
 
@@ -67,17 +66,22 @@ export async function openPostgresReader(options: {
 export class PostgresReader implements StoreReader {
   readonly #database: Pick<Database, 'query' | 'close'>;
   readonly #clock: Pick<Clock, 'sleep'>;
+  readonly #db: Db;
   /** Events up to here are complete. */
   #end: EventPosition | undefined;
 
   constructor(database: Pick<Database, 'query' | 'close'>, clock: Pick<Clock, 'sleep'>) {
     this.#database = database;
     this.#clock = clock;
+    this.#db = createDb((name, text, parameters) => {
+      const statement = forPostgres(text);
+      const values = statement.names.map((each) => parameters[each]);
+      return database.query({ text: statement.text, ...(name !== '' && { name }) }, values);
+    });
   }
 
-  async projects(): Promise<readonly string[]> {
-    const rows = await this.#database.query<{ readonly id: string }>(sql.PROJECTS);
-    return rows.map(({ id }) => id);
+  projects(): Promise<readonly string[]> {
+    return readProjects(this.#db);
   }
 
   async snapshot(project?: string): Promise<StoreSnapshot> {
@@ -88,53 +92,32 @@ export class PostgresReader implements StoreReader {
     return toSnapshot(row ?? { projects: null, count: 0, oldest_at: null });
   }
 
-  async statuses(query: RowQuery): Promise<readonly StatusRow[]> {
-    const { statement, values } = sql.statusesQuery(query);
-    return (await this.#database.query<StatusColumns>(statement, values)).map(toStatusRow);
+  statuses(query: RowQuery): Promise<readonly StatusRow[]> {
+    return readStatuses(this.#db, query);
   }
 
-  async transitions(query: RowQuery): Promise<readonly TransitionRow[]> {
-    const { statement, values } = sql.transitionsQuery(query);
-    return (await this.#database.query<TransitionColumns>(statement, values)).map(toTransitionRow);
+  transitions(query: RowQuery): Promise<readonly TransitionRow[]> {
+    return readTransitions(this.#db, query);
   }
 
-  async failures(query: RowQuery): Promise<readonly FailureRow[]> {
-    const { statement, values } = sql.failuresQuery(query);
-    return (await this.#database.query<FailureColumns>(statement, values)).map(toFailureRow);
+  failures(query: RowQuery): Promise<readonly FailureRow[]> {
+    return readFailures(this.#db, query);
   }
 
-  async causes({ project, since, limit, maxFailures }: CauseQuery): Promise<CauseList> {
-    const values = [project, since, limit, maxFailures ?? MAX_GROUPED_FAILURES];
-    return toCauseList(await this.#database.query<CauseColumns>(sql.CAUSES, values));
+  causes(query: CauseQuery): Promise<CauseList> {
+    return readCauses(this.#db, query);
   }
 
-  async moves({ project, since, spanMs, limit }: MoveQuery): Promise<MoveHistory> {
-    const asked = [project, since, limit];
-    const [leftOut] = await this.#database.query<{ readonly at: number }>(
-      sql.FIRST_LEFT_OUT,
-      asked,
-    );
-    const after = leftOut?.at ?? since - 1;
-    const moves = await this.#database.query<MoveCount>(sql.MOVES, [project, since, spanMs, after]);
-    return { since: leftOut?.at ?? since, moves };
+  moves(query: MoveQuery): Promise<MoveHistory> {
+    return readMoves(this.#db, query, 'by a join');
   }
 
-  async failureCounts(query: FailureCountQuery): Promise<readonly FailureCount[]> {
-    const { project, since, limitPerProject } = query;
-    return await this.#database.query(sql.FAILURE_COUNTS, [project, since, limitPerProject]);
+  failureCounts(query: FailureCountQuery): Promise<readonly FailureCount[]> {
+    return readFailureCounts(this.#db, query);
   }
 
-  async durations(
-    states: readonly ProjectState[],
-    firstDay: number,
-  ): Promise<readonly StateDurations[]> {
-    const asked = states.map(({ project, status }, position) => ({ position, project, status }));
-    const rows = await this.#database.query<DurationCount & { readonly position: number }>(
-      sql.DURATIONS,
-      [JSON.stringify(asked), firstDay],
-    );
-    const counts = Map.groupBy(rows, ({ position }) => position);
-    return states.map((state, position) => ({ ...state, counts: counts.get(position) ?? [] }));
+  durations(states: readonly ProjectState[], firstDay: number): Promise<readonly StateDurations[]> {
+    return readDurations(this.#db, states, firstDay);
   }
 
   /**
@@ -145,20 +128,8 @@ export class PostgresReader implements StoreReader {
   async events(after: EventPosition, limit: number): Promise<RecordedEvents> {
     const given = await this.#findEnd();
     const last = later(this.#end, { transition: 0, settlement: 0 });
-    const [transitions, failures] = await Promise.all([
-      this.#database.query<TransitionColumns>(sql.EVENT_TRANSITIONS, [
-        after.transition,
-        limit,
-        last.transition,
-      ]),
-      this.#database.query<FailureColumns & { readonly settlement_id: number }>(
-        sql.EVENT_SETTLEMENTS,
-        [after.settlement, limit, last.settlement],
-      ),
-    ]);
     return {
-      transitions: transitions.map(toTransitionRow),
-      settled: failures.map((row) => ({ ...toFailureRow(row), settlementId: row.settlement_id })),
+      ...(await readEvents(this.#db, after, last, limit)),
       // The position of the reader may be ahead: another process gave it.
       end: later(last, earlier(after, given)),
     };
@@ -166,9 +137,8 @@ export class PostgresReader implements StoreReader {
 
   /** Resolves to the numbers given out so far. */
   async #findEnd(): Promise<EventPosition> {
-    const [given = { transition: 0, settlement: 0 }] = await this.#database.query<EventPosition>(
-      sql.EVENT_NUMBERS,
-    );
+    const [given = { transition: 0, settlement: 0 }] =
+      await this.#database.query<EventPosition>(EVENT_NUMBERS);
     let left = await this.#writers();
     for (let check = 0; left.size > 0 && check < MAX_CHECKS; check += 1) {
       await this.#clock.sleep(CHECK_EVERY_MS);
@@ -185,7 +155,7 @@ export class PostgresReader implements StoreReader {
   }
 
   async #writers(): Promise<ReadonlySet<string>> {
-    const rows = await this.#database.query<{ readonly writer: string }>(sql.EVENT_WRITERS);
+    const rows = await this.#database.query<{ readonly writer: string }>(EVENT_WRITERS);
     return new Set(rows.map(({ writer }) => writer));
   }
 

@@ -102,7 +102,7 @@ function createReader(
     transitions: (query) => readTransitions(db, query),
     failures: (query) => readFailures(db, query),
     events: (after, limit) => readEventsToEnd(db, after, limit),
-    moves: (query) => readMoves(db, query),
+    moves: (query) => readMoves(db, query, 'by look-ups'),
     failureCounts: (query) => readFailureCounts(db, query),
     durations: (...args) => readDurations(db, ...args),
     causes: (query) => readCauses(db, query),

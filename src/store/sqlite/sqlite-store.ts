@@ -164,7 +164,7 @@ export class SqliteStore implements Store {
   }
 
   moves(query: MoveQuery): Promise<MoveHistory> {
-    return readMoves(this.#db, query);
+    return readMoves(this.#db, query, 'by look-ups');
   }
 
   failureCounts(query: FailureCountQuery): Promise<readonly FailureCount[]> {
