@@ -3,7 +3,6 @@ import { realpath } from 'node:fs/promises';
 import Database from 'better-sqlite3';
 import { StoreError } from '../../monitor/errors.ts';
 import type { ProjectSnapshot, StoreReader, StoreSnapshot } from '../../monitor/ports/store.ts';
-import { toProjectSnapshot } from '../figures.ts';
 import {
   BACKLOG,
   type BacklogColumns,
@@ -23,7 +22,7 @@ import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
 import { assertOwn, fileSize, inspectStoreFile, rememberFiles } from './file.ts';
 import { readEventsToEnd } from './sql/events.ts';
 import { assertNotOlder, schemaVersion } from './sql/migrate.ts';
-import { createProjects, PAGE_PROJECTS, toFigures } from './sql/projects.ts';
+import { createProjects, PAGE_PROJECTS, toProjectSnapshot } from './sql/projects.ts';
 import { createSelect } from './sql/select.ts';
 
 /** Time for which SQLite waits for another process, ms. Longer than a daemon waits: a closing daemon locks the store. */
@@ -89,7 +88,7 @@ function createReader(
     const shown: ProjectSnapshot[] = [];
     for (let after = ''; ;) {
       const page = projects.after(after, only);
-      for (const row of page) shown.push(toProjectSnapshot(row.id, toFigures(row)));
+      for (const row of page) shown.push(toProjectSnapshot(row));
       after = page.at(-1)?.id ?? '';
       if (page.length < PAGE_PROJECTS) break;
     }

@@ -18,6 +18,7 @@ import type {
   PendingFailureQuery,
   PollCommit,
   PollHealth,
+  ProjectSnapshot,
   ProjectState,
   PruneLimits,
   RecordedEvents,
@@ -28,7 +29,7 @@ import type {
   StoreSnapshot,
   TransitionRow,
 } from '../../monitor/ports/store.ts';
-import { Figures, type ProjectFigures } from '../figures.ts';
+import { Figures } from '../figures.ts';
 import { HealthQueue } from '../health-queue.ts';
 import {
   readBacklog,
@@ -51,7 +52,7 @@ import { fileSize, inspectStoreFile, prepareRealPath } from './file.ts';
 import { readEventsToEnd } from './sql/events.ts';
 import { loadKnown, toSummaries } from './sql/known.ts';
 import { PART_ROWS } from './sql/poll-rows.ts';
-import { PAGE_PROJECTS, toFigures } from './sql/projects.ts';
+import { PAGE_PROJECTS, toProjectSnapshot } from './sql/projects.ts';
 import type { ForgottenErrors } from './sql/pruning.ts';
 import { createWriteQueue, type WriteQueue } from './write-queue.ts';
 
@@ -123,14 +124,15 @@ export class SqliteStore implements Store {
 
   /** Reads the figures of all configured projects in pages, so that the main thread reads few at once. */
   async readFigures(): Promise<void> {
-    const projects = new Map<string, ProjectFigures>();
+    const projects: ProjectSnapshot[] = [];
     for (let after = ''; ;) {
       const page = await this.#thread.read({ method: 'projectsAfter', args: [after] });
-      for (const row of page) projects.set(row.id, toFigures(row));
+      projects.push(...page.map(toProjectSnapshot));
       if (page.length < PAGE_PROJECTS) break;
       after = page.at(-1)?.id ?? '';
     }
-    this.#figures.configure([...projects.keys()], projects);
+    const ids = projects.map(({ project }) => project);
+    this.#figures.configure(ids, projects);
   }
 
   /** Whether the store's files were those that were opened, as of the last comparison, at most about a second ago. */
@@ -182,7 +184,7 @@ export class SqliteStore implements Store {
   async configureProjects(ids: readonly string[], at: number): Promise<void> {
     this.#assertOpen();
     const added = await this.#queue.write({ method: 'configureProjects', args: [ids, at] });
-    this.#figures.configure(ids, new Map(added.map((row) => [row.id, toFigures(row)])));
+    this.#figures.configure(ids, added.map(toProjectSnapshot));
   }
 
   async loadHealth(project: string): Promise<PollHealth> {
@@ -201,7 +203,7 @@ export class SqliteStore implements Store {
     const { project, health } = poll;
     if (poll.listings.size > 0 || !this.#figures.has(project)) return await this.#commit(poll);
     await this.#health.add(project, health);
-    this.#figures.change(project, { health });
+    this.#figures.change(project, health);
     return [];
   }
 
@@ -269,10 +271,7 @@ export class SqliteStore implements Store {
     );
     await this.#health.drop(project);
     const transitions = await this.#queue.commit(poll, after);
-    if (transitions !== undefined) {
-      const summaries = { ...known.of, ...Object.fromEntries(after) };
-      this.#figures.change(project, { health, summaries });
-    }
+    if (transitions !== undefined) this.#figures.change(project, health, after);
     return transitions;
   }
 

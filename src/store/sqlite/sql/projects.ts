@@ -1,12 +1,11 @@
 import type { UnfinishedStatus, Kind } from '../../../domain/status.ts';
-import type { PollHealth } from '../../../monitor/ports/store.ts';
-import type { ProjectFigures } from '../../figures.ts';
+import type { PollHealth, ProjectSnapshot } from '../../../monitor/ports/store.ts';
 import {
-  type ErrorTotalColumns,
   HEALTH_COLUMNS,
   type HealthColumns,
   toErrorTotals,
   toHealth,
+  toListingSnapshot,
   unknownProject,
 } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
@@ -98,12 +97,17 @@ export function createProjects(db: Connection): Projects {
 /** A random text, as a token. */
 export const NEW_TOKEN = 'lower(hex(randomblob(16)))';
 
-export function toFigures(row: ProjectRow): ProjectFigures {
-  const errors: readonly ErrorTotalColumns[] = JSON.parse(row.errors);
+export function toProjectSnapshot(row: ProjectRow): ProjectSnapshot {
+  const prompts = toListingSnapshot('prompt', JSON.parse(row.prompts));
+  const datasets = toListingSnapshot('dataset', JSON.parse(row.datasets));
+  const errors = toErrorTotals(JSON.parse(row.errors));
   return {
+    project: row.id,
     configuredAt: row.configured_at,
     health: toHealth(row),
-    summaries: { prompt: JSON.parse(row.prompts), dataset: JSON.parse(row.datasets) },
-    errors: toErrorTotals(errors),
+    listings: new Map([
+      ['prompt', { ...prompts, errors }],
+      ['dataset', datasets],
+    ]),
   };
 }
