@@ -38,14 +38,13 @@ interface ProcessOptions {
   readonly config: Config;
   readonly outside: EngineRoom.Outside;
   readonly onEvent: (event: MonitorEvent) => void;
-  readonly onError: (error: unknown) => void;
 }
 
 export type Process = Awaited<ReturnType<typeof startProcess>>;
 
 /** Starts the daemon without its web server: `startDaemon` with simulated surroundings. */
 async function startProcess(options: ProcessOptions) {
-  const { kernel, machine, sources, config, outside, onEvent, onError } = options;
+  const { kernel, machine, sources, config, outside, onEvent } = options;
   const { clock } = machine;
   const logger = tracingLogger(kernel, machine.name);
   const engine = await sources.openEngine({
@@ -70,7 +69,7 @@ async function startProcess(options: ProcessOptions) {
     looks: [],
   });
   let next = config;
-  const reloading = sources.createReload({
+  const reloading = new sources.Reload({
     config: () => engine.config(),
     loadConfig: async () => next,
     logger,
@@ -81,7 +80,6 @@ async function startProcess(options: ProcessOptions) {
       await sources.unlessStoreFails(() => engine.expectations.refresh());
     },
     onResult: () => {},
-    onError,
   });
   /** Applies another configuration, as the daemon does after it has read it. */
   const reload = async (wanted: Config) => {
@@ -334,7 +332,6 @@ export function createStarts(
           service: { dispatcher: network.dispatcher, random: () => kernel.random() },
         },
         onEvent: (event) => observe(own, event),
-        onError: bug,
       });
       own.stop = process.stop;
       own.reload = process.reload;

@@ -13,7 +13,7 @@ import { type Engine, openEngine } from './engine.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { endProcess, version } from './process.ts';
 import { startMaintenance } from './maintenance.ts';
-import { createReload, warnIfMounted } from './reload.ts';
+import { Reload, warnIfMounted } from './reload.ts';
 import { createScheduling, type Scheduling } from './scheduling.ts';
 import { MonitorWatch, startWeb } from './web.ts';
 import { WebProtection } from './web-protection.ts';
@@ -94,7 +94,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
 
   const reloads = reportReloads(metrics);
   protection?.onResult(reloads.ofWebConfig);
-  const reload = createReload({
+  const reload = new Reload({
     config: () => engine.config(),
     loadConfig: async () => {
       const next = await loadConfig();
@@ -112,7 +112,6 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       reloads.ofConfig(result.ok);
       monitor.reloaded(result);
     },
-    onError: endProcess,
   });
 
   let isStarted = false;

@@ -9,6 +9,7 @@ import { StoreError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { ReloadResult } from '../web/content.ts';
 import { projectsOf } from './engine.ts';
+import { endProcess } from './process.ts';
 
 /** Number of looks in a row with the same content after which no writer is expected to be in the middle of it. */
 const SETTLED_LOOKS = 2;
@@ -19,203 +20,176 @@ const RETRY_MS = 60_000;
 /** Maximum number of ids in each list, so that a log line stays short when thousands of projects change. */
 const MAX_IDS = 20;
 
-export interface Reload {
-  /**
-   * Reloads the configuration; one reload runs at a time, and calls that wait share the next one. Rejects only because of a
-   * bug.
-   */
-  run(): Promise<ReloadResult>;
-  /**
-   * Looks at the files of the configuration, and reloads it if they have a new content that has settled
-   * (docs/specification.md#watching-the-configuration). It is called every 2 s.
-   */
-  look(): Promise<void>;
-}
-
 interface Failure {
   readonly reasons: readonly string[];
-  /** Identifies the content of the watched files; undefined if the reload was requested. */
+  /** Content of the watched files; undefined if the reload was requested. */
   readonly content: string | undefined;
+  /** On the monotonic clock, ms. */
+  readonly at: number;
 }
 
-export interface ReloadOptions {
+interface ReloadOptions {
   /** The configuration in force. */
   readonly config: () => Config;
   /** @throws {ConfigError} */
   readonly loadConfig: () => Promise<Config>;
-  readonly logger: Logger;
-  readonly clock: Clock;
-  /** Applies a configuration whole, or rejects and changes nothing. */
+  /** Applies a configuration whole, or rejects and changes nothing. @throws {StoreError} */
   readonly apply: (config: Config) => Promise<void>;
   readonly onResult: (result: ReloadResult) => void;
-  /** Receives unexpected errors: bugs. */
-  readonly onError: (error: unknown) => void;
+  readonly logger: Logger;
+  readonly clock: Clock;
 }
 
 /** Reloads the configuration: applies the new one as a whole, or keeps the old one (docs/specification.md#reload). */
-export function createReload(options: ReloadOptions): Reload {
-  const { config, loadConfig, logger, clock, apply, onResult, onError } = options;
-  const inSequence = limitConcurrency(1);
+export class Reload {
+  readonly #options: ReloadOptions;
+  readonly #inSequence = limitConcurrency(1);
   /** The requested reload that has not begun yet. */
-  let waiting: Promise<ReloadResult> | undefined;
+  #waiting: Promise<ReloadResult> | undefined;
+  /** The last look at the watched files, and how many in a row found the same. */
+  #seen = { content: '', looks: 0 };
   /** Failure of the last reload. */
-  let failure: Failure | undefined;
-  let seen = { content: '', looks: 0 };
-  /** The last reload of watched files. */
-  let attempt: { readonly content: string; readonly at: number } | undefined;
+  #failure: Failure | undefined;
 
-  async function reload(loading: Promise<Config>, content?: string): Promise<ReloadResult> {
+  constructor(options: ReloadOptions) {
+    this.#options = options;
+  }
+
+  /** Reloads. One reload runs at a time, and calls that wait for it share the next one. Rejects only because of a bug. */
+  run(): Promise<ReloadResult> {
+    this.#waiting ??= this.#inSequence(async () => {
+      // `#waiting` is set only after this function has been called.
+      await Promise.resolve();
+      this.#waiting = undefined;
+      return await this.#reload(this.#options.loadConfig());
+    });
+    return this.#waiting;
+  }
+
+  /**
+   * Looks at the files of the configuration, and reloads it if they have a new content that has settled
+   * (docs/specification.md#watching-the-configuration). It is called every 2 s.
+   */
+  async look(): Promise<void> {
+    const { content, isReadable } = this.#readSources();
+    const looks = content === this.#seen.content ? this.#seen.looks + 1 : 1;
+    this.#seen = { content, looks };
+    if (looks < (isReadable ? SETTLED_LOOKS : UNREADABLE_LOOKS) || this.#isDone(content)) return;
+    await this.#inSequence(async () => {
+      const loading = this.#options.loadConfig();
+      await loading.catch(() => {});
+      // The files may have changed meanwhile, or another reload may have applied them.
+      const isSame = this.#readSources().content === content;
+      if (isSame && !this.#isDone(content)) await this.#reload(loading, content);
+    });
+  }
+
+  #readSources() {
+    return readSources(this.#options.config().sources.map(({ path }) => path));
+  }
+
+  /** Whether the content is in force, or was refused less than a minute ago. */
+  #isDone(content: string): boolean {
+    const { config, clock } = this.#options;
+    const failure = this.#failure;
+    if (failure === undefined) return content === contentOf(config().sources);
+    return content === failure.content && clock.monotonic() - failure.at < RETRY_MS;
+  }
+
+  async #reload(loading: Promise<Config>, content?: string): Promise<ReloadResult> {
+    const { config, apply, logger } = this.#options;
     const before = config();
     try {
       const next = await loading;
-      const reasons = restartReasons(before, next);
-      if (reasons.length > 0) return failed({ reasons, content });
+      const reasons = changesOf(FIXED, before, next).map(
+        (name) => `${name} cannot change while evalwatch runs: restart it`,
+      );
+      if (reasons.length > 0) return this.#fail(reasons, content);
       await apply(next);
     } catch (error) {
-      // After a bug, half a configuration may be in force.
-      if (!(error instanceof ConfigError || error instanceof StoreError)) {
-        onError(error);
-        throw error;
+      if (error instanceof ConfigError || error instanceof StoreError) {
+        return this.#fail(error.message.split('\n'), content);
       }
-      return failed({ reasons: error.message.split('\n'), content });
+      // Half a configuration may be in force.
+      endProcess(error);
+      throw error;
     }
-    failure = undefined;
-    const result = { ok: true, reasons: [] };
-    onResult(result);
+    this.#failure = undefined;
     const after = config();
+    const changes = findChanges(before, after);
+    const result = { ok: true, reasons: [] };
+    this.#options.onResult(result);
     logger.info(
-      {
-        event: 'config.reloaded',
-        projects: after.projects.length,
-        ...findChanges(before, after),
-      },
+      { event: 'config.reloaded', projects: after.projects.length, ...changes },
       'Configuration reloaded',
     );
     return result;
   }
 
-  function failed(next: Failure): ReloadResult {
-    const { reasons } = next;
+  #fail(reasons: readonly string[], content: string | undefined): ReloadResult {
+    const { logger, clock, onResult } = this.#options;
+    const last = this.#failure;
+    // A requested reload always logs its failure; one of watched files, if it was not logged for this content.
+    const isLogged =
+      content !== undefined &&
+      last !== undefined &&
+      content === (last.content ?? content) &&
+      isDeepStrictEqual(reasons, last.reasons);
+    this.#failure = { reasons, content, at: clock.monotonic() };
     const result = { ok: false, reasons };
     onResult(result);
-    if (!isRepeated(next, failure)) {
+    if (!isLogged) {
       logger.error({ event: 'config.reload_failed', reasons }, 'Configuration not reloaded');
     }
-    failure = next;
     return result;
   }
-
-  function isApplied(content: string): boolean {
-    return !failure && content === contentOf(config().sources);
-  }
-
-  function isDone(content: string): boolean {
-    if (!failure) return isApplied(content);
-    return content === attempt?.content && clock.monotonic() - attempt.at < RETRY_MS;
-  }
-
-  /** Reloads, unless the files change meanwhile or another reload has applied them. */
-  async function reloadWatched(content: string): Promise<void> {
-    const paths = config().sources.map(({ path }) => path);
-    const loading = loadConfig();
-    await loading.catch(() => {});
-    const isSame = readSources(paths).content === content;
-    if (isSame && !isApplied(content)) await reload(loading, content);
-  }
-
-  return {
-    run: () => {
-      waiting ??= inSequence(async () => {
-        // `waiting` is set only after this function has been called.
-        await Promise.resolve();
-        waiting = undefined;
-        return await reload(loadConfig());
-      });
-      return waiting;
-    },
-    look: async () => {
-      const { content, isReadable } = readSources(config().sources.map(({ path }) => path));
-      seen = { content, looks: content === seen.content ? seen.looks + 1 : 1 };
-      const isSettled = seen.looks >= (isReadable ? SETTLED_LOOKS : UNREADABLE_LOOKS);
-      if (!isSettled || isDone(content)) return;
-      attempt = { content, at: clock.monotonic() };
-      await inSequence(() => reloadWatched(content));
-    },
-  };
 }
 
-/** Returns whether a failure was logged before. A requested reload always logs its failure. */
-function isRepeated({ content, reasons }: Failure, last: Failure | undefined): boolean {
-  return (
-    content !== undefined &&
-    last !== undefined &&
-    content === (last.content ?? content) &&
-    isDeepStrictEqual(reasons, last.reasons)
-  );
-}
+type Parts = Readonly<Record<string, (config: Config) => unknown>>;
 
-/** Returns a reason for each changed option that needs a restart. */
-function restartReasons(current: Config, next: Config): readonly string[] {
-  const changed = [
-    { name: 'store', differs: !isDeepStrictEqual(current.store, next.store) },
-    {
-      name: 'web.listen',
-      differs: current.web.host !== next.web.host || current.web.port !== next.web.port,
-    },
-    { name: 'web.config_file', differs: current.web.configFile !== next.web.configFile },
-  ];
-  return changed
-    .filter(({ differs }) => differs)
-    .map(({ name }) => `${name} cannot change while evalwatch runs: restart it`);
-}
+/** Options that need a restart. */
+const FIXED: Parts = {
+  store: ({ store }) => store,
+  'web.listen': ({ web }) => [web.host, web.port],
+  'web.config_file': ({ web }) => web.configFile,
+};
 
-/** What a reload changed, in ids and names only: a value could be a secret. */
-interface ConfigChanges {
-  /** Ids of projects, at most 20 in each list. */
-  readonly added: readonly string[];
-  readonly removed: readonly string[];
-  readonly changed: readonly string[];
-  /** Number of ids that these lists leave out; undefined if there are none. */
-  readonly omitted: number | undefined;
-  /** Changed options that belong to no project, by their name at the top of the file. */
-  readonly sections: readonly string[];
-}
+/** Options that belong to no project, by their name at the top of the file. */
+const SECTIONS: Parts = {
+  service: ({ service, promptUrl }) => ({ ...service, promptUrl }),
+  jitter: ({ jitterMs }) => jitterMs,
+  missing_after: ({ missingAfter }) => missingAfter,
+  web: ({ web }) => web,
+  log: ({ log }) => log,
+  heartbeat: ({ heartbeat }) => heartbeat,
+};
 
-/** Returns what differs between two configurations (docs/specification.md#reload). */
-export function findChanges(before: Config, after: Config): ConfigChanges {
-  const [old, next] = [projectsOf(before), projectsOf(after)];
-  const lists = {
-    added: [...next.keys()].filter((id) => !old.has(id)),
-    removed: [...old.keys()].filter((id) => !next.has(id)),
-    changed: [...next.keys()].filter(
-      (id) => old.has(id) && !isDeepStrictEqual(old.get(id), next.get(id)),
-    ),
-  };
-  const omitted = Object.values(lists).reduce(
-    (sum, ids) => sum + Math.max(0, ids.length - MAX_IDS),
-    0,
-  );
-  return {
-    added: lists.added.slice(0, MAX_IDS),
-    removed: lists.removed.slice(0, MAX_IDS),
-    changed: lists.changed.slice(0, MAX_IDS),
-    omitted: omitted === 0 ? undefined : omitted,
-    sections: changedSections(before, after),
-  };
-}
-
-function changedSections(before: Config, after: Config): readonly string[] {
-  const sections = {
-    service: ({ service, promptUrl }: Config) => ({ ...service, promptUrl }),
-    jitter: (config: Config) => config.jitterMs,
-    missing_after: (config: Config) => config.missingAfter,
-    web: (config: Config) => config.web,
-    log: (config: Config) => config.log,
-    heartbeat: (config: Config) => config.heartbeat,
-  };
-  return Object.entries(sections)
-    .filter(([, read]) => !isDeepStrictEqual(read(before), read(after)))
+/** Returns the names of the parts that differ. */
+function changesOf(parts: Parts, before: Config, after: Config): readonly string[] {
+  return Object.entries(parts)
+    .filter(([, part]) => !isDeepStrictEqual(part(before), part(after)))
     .map(([name]) => name);
+}
+
+/**
+ * Returns what differs between two configurations, in ids and names only: a value could be a secret
+ * (docs/specification.md#reload). Each list has at most 20 ids; `omitted` is the number of the others, undefined if it is 0.
+ */
+export function findChanges(before: Config, after: Config) {
+  const [old, next] = [projectsOf(before), projectsOf(after)];
+  const added = [...next.keys()].filter((id) => !old.has(id));
+  const removed = [...old.keys()].filter((id) => !next.has(id));
+  const changed = [...next.keys()].filter(
+    (id) => old.has(id) && !isDeepStrictEqual(old.get(id), next.get(id)),
+  );
+  const omitted = [added, removed, changed].flatMap((ids) => ids.slice(MAX_IDS)).length;
+  return {
+    added: added.slice(0, MAX_IDS),
+    removed: removed.slice(0, MAX_IDS),
+    changed: changed.slice(0, MAX_IDS),
+    omitted: omitted === 0 ? undefined : omitted,
+    sections: changesOf(SECTIONS, before, after),
+  };
 }
 
 /**

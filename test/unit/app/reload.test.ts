@@ -5,20 +5,25 @@ import { systemClock } from '../../../src/app/clock.ts';
 import { type Config, ConfigError } from '../../../src/config/config.ts';
 import type { Logger } from '../../../src/log/logger.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { createReload, findChanges } from '../../../src/app/reload.ts';
+import { endProcess } from '../../../src/app/process.ts';
+import { Reload, findChanges } from '../../../src/app/reload.ts';
 import { toSource } from '../../../src/config/load.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
+
+vi.mock(import('../../../src/app/process.ts'), async (original) => ({
+  ...(await original()),
+  endProcess: vi.fn<(error: unknown) => void>(),
+}));
 
 const PLACE = { file: 'f', line: 1, column: 2 };
 const CONFIG = { store: {}, web: {}, projects: [] } as unknown as Config;
 
 function reloadThatThrows(error: unknown) {
   const lines: unknown[] = [];
-  const bugs: unknown[] = [];
   const results: boolean[] = [];
   const log = (fields: { readonly event?: unknown }) => void lines.push(fields.event);
-  const reload = createReload({
+  const reload = new Reload({
     config: () => CONFIG,
     loadConfig: async () => CONFIG,
     logger: { info: log, error: log } as unknown as Logger,
@@ -27,30 +32,31 @@ function reloadThatThrows(error: unknown) {
       throw error;
     },
     onResult: ({ ok }) => results.push(ok),
-    onError: (bug) => bugs.push(bug),
   });
-  return { reload, lines, bugs, results };
+  return { reload, lines, results };
 }
 
 it.each([
   new StoreError('io', 'the disk is gone'),
   new ConfigError('invalid', [{ ...PLACE, message: 'no' }]),
 ])('a failed reload returns and logs its reason: %s', async (error) => {
-  const { reload, lines, bugs, results } = reloadThatThrows(error);
+  const { reload, lines, results } = reloadThatThrows(error);
   expect(await reload.run()).toEqual({ ok: false, reasons: [error.message] });
-  expect([lines, bugs, results]).toEqual([['config.reload_failed'], [], [false]]);
+  expect([lines, results]).toEqual([['config.reload_failed'], [false]]);
+  expect(endProcess).not.toHaveBeenCalled();
 });
 
-it('an unexpected error in a reload is rethrown, not logged as a failed reload', async () => {
+it('an unexpected error in a reload ends the process, and is not logged as a failed reload', async () => {
   const bug = new TypeError('a bug');
-  const { reload, lines, bugs } = reloadThatThrows(bug);
+  const { reload, lines } = reloadThatThrows(bug);
   await expect(reload.run()).rejects.toBe(bug);
-  expect([lines, bugs]).toEqual([[], [bug]]);
+  expect(lines).toEqual([]);
+  expect(endProcess).toHaveBeenCalledExactlyOnceWith(bug);
 });
 
 it('reloads that wait for another one share the next', async () => {
   const reads: PromiseWithResolvers<Config>[] = [];
-  const reload = createReload({
+  const reload = new Reload({
     config: () => CONFIG,
     loadConfig: () => {
       const read = Promise.withResolvers<Config>();
@@ -61,7 +67,6 @@ it('reloads that wait for another one share the next', async () => {
     clock: systemClock,
     apply: async () => {},
     onResult: () => {},
-    onError: () => {},
   });
   const first = reload.run();
   await vi.waitFor(() => expect(reads).toHaveLength(1), PATIENCE);
@@ -91,7 +96,7 @@ async function watched() {
   let reloads = 0;
   const lines: unknown[] = [];
   const log = (fields: { readonly event?: unknown }) => void lines.push(fields.event);
-  const reload = createReload({
+  const reload = new Reload({
     config: () => inForce,
     loadConfig: async () => {
       await meanwhile();
@@ -102,7 +107,6 @@ async function watched() {
     clock: { ...systemClock, monotonic: () => now },
     apply: async (config) => void (inForce = config),
     onResult: () => (reloads += 1),
-    onError: () => {},
   });
   return {
     file,
