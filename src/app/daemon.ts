@@ -73,7 +73,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
 
   const heartbeat = new Heartbeat(engine, logger, clock);
   const scheduling = createScheduling(engine, clock, heartbeat);
-  const metrics = createEngineMetrics(engine, scheduling, { clock, revision });
+  const metrics = createEngineMetrics(engine, scheduling, protection, { clock, revision });
   const feed = new EventFeed(store, sharing && FOLLOW_INTERVAL_MS);
   const monitor = new MonitorWatch(clock);
   logger.onLine((level) => metrics.countLogLine(level));
@@ -92,13 +92,12 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   await configure(config);
   signal?.throwIfAborted();
 
-  const reloads = reportReloads(metrics);
-  protection?.onResult(reloads.ofWebConfig);
   const reload = new Reload({
     config: () => engine.config(),
     loadConfig: async () => {
       const next = await loadConfig();
-      await protection?.reload();
+      const webError = await protection?.look();
+      if (webError !== undefined) throw webError;
       return next;
     },
     logger,
@@ -109,7 +108,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       await unlessStoreFails(() => engine.expectations.refresh());
     },
     onResult: (result) => {
-      reloads.ofConfig(result.ok);
+      metrics.reloaded(result.ok);
       monitor.reloaded(result);
     },
   });
@@ -180,6 +179,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
 function createEngineMetrics(
   engine: Engine,
   scheduling: Scheduling,
+  protection: WebProtection | undefined,
   { clock, revision }: { readonly clock: Clock; readonly revision: string },
 ): Metrics {
   const { store, sharing } = engine;
@@ -196,21 +196,10 @@ function createEngineMetrics(
     schedule: (project) => scheduling.schedule(project),
     expectationsOf: engine.expectations.of,
     externalUrl: () => engine.config().web.externalUrl,
+    isWebConfigValid: protection && (() => protection.isValid()),
     emit: engine.emit,
     onError: endProcess,
   });
   sharing?.onOwnershipChange((change) => metrics.changeOwnership(change));
   return metrics;
-}
-
-/** Sets the reload metrics: 1 only if the last load of both the configuration and the web configuration succeeded. */
-function reportReloads(metrics: Metrics) {
-  let isConfigReloaded = true;
-  return {
-    ofConfig: (ok: boolean) => {
-      isConfigReloaded = ok;
-      metrics.reloaded(ok);
-    },
-    ofWebConfig: (ok: boolean) => metrics.reloaded(ok && isConfigReloaded),
-  };
 }

@@ -16,7 +16,7 @@ export interface MaintenanceOptions {
   readonly retentionMs: number;
   readonly clock: Clock;
   /** Each looks at some files and takes up their changes. */
-  readonly looks: readonly (() => Promise<void>)[];
+  readonly looks: readonly (() => Promise<unknown>)[];
 }
 
 /**
@@ -40,8 +40,8 @@ export function startMaintenance(options: MaintenanceOptions): () => void {
 }
 
 /** Does some work now and at an interval, unless it is still running. Returns the function that stops it. */
-function repeat(clock: Clock, intervalMs: number, work: () => Promise<void>): () => void {
-  let running: Promise<void> | undefined;
+function repeat(clock: Clock, intervalMs: number, work: () => Promise<unknown>): () => void {
+  let running: Promise<unknown> | undefined;
   const run = () => {
     running ??= work()
       .catch((error: unknown) => {

@@ -1,8 +1,8 @@
 import { isDeepStrictEqual } from 'node:util';
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
 import { ConfigError } from '../config/config.ts';
-import { readSources } from '../config/load.ts';
-import { loadWebConfig, type WebConfig } from '../config/web-file.ts';
+import { loadWebConfig } from '../config/web-file.ts';
+import type { Protection } from '../domain/options.ts';
 import type { Logger } from '../log/logger.ts';
 import type { ChangingProtection } from '../web/security.ts';
 
@@ -10,16 +10,13 @@ import type { ChangingProtection } from '../web/security.ts';
 export class WebProtection implements ChangingProtection {
   readonly #file: string;
   readonly #logger: Logger;
-  readonly #limited = limitConcurrency(1);
+  readonly #inSequence = limitConcurrency(1);
   readonly #onChange: (() => void)[] = [];
-  readonly #onResult: ((ok: boolean) => void)[] = [];
-  #inForce: WebConfig;
-  /** Content of its files when they were last read; undefined if they have to be read again. */
-  #content: string | undefined;
+  #inForce: Protection;
   /** Why the files are invalid now. */
   #error: ConfigError | undefined;
 
-  private constructor(file: string, first: WebConfig, logger: Logger) {
+  private constructor(file: string, first: Protection, logger: Logger) {
     this.#file = file;
     this.#inForce = first;
     this.#logger = logger;
@@ -30,7 +27,7 @@ export class WebProtection implements ChangingProtection {
     return new WebProtection(file, await loadWebConfig(file), logger);
   }
 
-  current(): WebConfig {
+  current(): Protection {
     return this.#inForce;
   }
 
@@ -38,61 +35,47 @@ export class WebProtection implements ChangingProtection {
     this.#onChange.push(listener);
   }
 
-  /** Calls the listener when the files become valid or invalid. */
-  onResult(listener: (ok: boolean) => void): void {
-    this.#onResult.push(listener);
+  /** Whether the files were valid when they were last read. */
+  isValid(): boolean {
+    return this.#error === undefined;
   }
 
-  /** Reads the files again if their content has changed, or was invalid. It is called every 2 s. */
-  async look(): Promise<void> {
-    await this.#limited(async () => {
-      const isSame = readSources(this.#inForce.files).content === this.#content;
-      if (!isSame || this.#error !== undefined) await this.#read();
-    });
-  }
-
-  /** Reads the files again. @throws {ConfigError} if they are invalid or contain a change that needs a restart */
-  async reload(): Promise<void> {
-    await this.#limited(async () => {
-      await this.#read();
-      if (this.#error !== undefined) throw this.#error;
-    });
-  }
-
-  async #read(): Promise<void> {
-    // Hashed before the files are read: a change in between is noticed at the next look.
-    const { content } = readSources(this.#inForce.files);
-    try {
-      const next = await loadWebConfig(this.#file);
-      checkChange(this.#inForce, next, this.#file);
-      const isChanged = !isDeepStrictEqual(next, this.#inForce);
-      // What changed can be the names of the files.
-      this.#content = isChanged ? undefined : content;
-      const wasInvalid = this.#error !== undefined;
-      this.#error = undefined;
-      if (isChanged || wasInvalid) {
-        this.#logger.info({ event: 'web_config.reloaded' }, 'Web configuration reloaded');
+  /**
+   * Reads the files again, and takes up what has changed. Returns the reason if they are invalid or contain a change that needs
+   * a restart. It is called every 2 s and by a reload.
+   */
+  async look(): Promise<ConfigError | undefined> {
+    return await this.#inSequence(async () => {
+      const wasInvalid = !this.isValid();
+      try {
+        const next = await loadWebConfig(this.#file);
+        checkChange(this.#inForce, next, this.#file);
+        this.#error = undefined;
+        const isChanged = !isDeepStrictEqual(next, this.#inForce);
+        if (isChanged || wasInvalid) {
+          this.#logger.info({ event: 'web_config.reloaded' }, 'Web configuration reloaded');
+        }
+        if (isChanged) {
+          this.#inForce = next;
+          for (const listener of this.#onChange) listener();
+        }
+      } catch (error) {
+        if (!(error instanceof ConfigError)) throw error;
+        const isNew = error.message !== this.#error?.message;
+        this.#error = error;
+        if (isNew) {
+          const fields = { event: 'web_config.reload_failed', reasons: error.message.split('\n') };
+          this.#logger.error(fields, 'Web configuration not reloaded');
+        }
       }
-      if (wasInvalid) for (const listener of this.#onResult) listener(true);
-      if (!isChanged) return;
-      this.#inForce = next;
-      for (const listener of this.#onChange) listener();
-    } catch (error) {
-      if (!(error instanceof ConfigError)) throw error;
-      const before = this.#error;
-      this.#error = error;
-      if (error.message !== before?.message) {
-        const fields = { event: 'web_config.reload_failed', reasons: error.message.split('\n') };
-        this.#logger.error(fields, 'Web configuration not reloaded');
-      }
-      if (before === undefined) for (const listener of this.#onResult) listener(false);
-    }
+      return this.#error;
+    });
   }
 }
 
 /** Refuses to turn TLS or client certificates on or off, and to remove all users: the file may be incomplete. */
-function checkChange(before: WebConfig, next: WebConfig, file: string): void {
-  const asksForCertificate = ({ tls }: WebConfig) =>
+function checkChange(before: Protection, next: Protection, file: string): void {
+  const asksForCertificate = ({ tls }: Protection) =>
     tls !== undefined && tls.clientAuth !== 'NoClientCert';
   const refused = {
     'tls_server_config cannot be added or removed':

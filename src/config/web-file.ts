@@ -98,18 +98,12 @@ function users() {
   });
 }
 
-/** Content of a valid web configuration file (docs/web-configuration.md). */
-export interface WebConfig extends Protection {
-  /** Absolute paths: the file itself, and all files that it names. */
-  readonly files: readonly string[];
-}
-
 /**
  * Reads and checks a web configuration file, and the certificates and keys that it names (docs/web-configuration.md).
  * @param file absolute
  * @throws {ConfigError} with all errors at once; an unreadable file or bad YAML is the only error
  */
-export async function loadWebConfig(file: string): Promise<WebConfig> {
+export async function loadWebConfig(file: string): Promise<Protection> {
   const yaml = await readYamlFile(file, MAX_FILE_BYTES, '; it is named by web.config_file');
   const { tree } = yaml;
   const parsed = webFileSchema.safeParse(tree);
@@ -135,7 +129,7 @@ export async function loadWebConfig(file: string): Promise<WebConfig> {
   const { tls_server_config: section, basic_auth_users: hashes } = parsed.data;
   const protection = { tls: section && toTls(section, pems), users: hashes };
   throwFaults(yaml, OPTIONS, [], checkUse(protection));
-  return { ...protection, files: [file, ...Object.values(pems).flatMap((pem) => pem.path ?? [])] };
+  return protection;
 }
 
 /** Checks the raw tree, so that these rules apply also when the schema rejects the file. */

@@ -26,6 +26,8 @@ export interface MetricsOptions extends BuildInfo {
   readonly expectationsOf: ExpectationsOf;
   /** Returns the address at which users reach the web server (`web.external_url`). */
   readonly externalUrl: () => string | undefined;
+  /** Whether the files of the web configuration are valid; absent without one. */
+  readonly isWebConfigValid?: (() => boolean) | undefined;
   /** One of several workers; absent if the store allows only one process. */
   readonly worker?: {
     /** Whether it owns the project and its lease holds. */
@@ -196,9 +198,9 @@ export class Metrics {
   }
 
   async #render(): Promise<readonly Buffer[]> {
-    const { worker, externalUrl } = this.#options;
+    const { worker, externalUrl, isWebConfigValid } = this.#options;
     const [snapshot, size] = await Promise.all([this.#readSnapshot(), this.#readSize()]);
-    const ofProcess = await this.#process.render();
+    const ofProcess = await this.#process.render(isWebConfigValid?.() ?? true);
     this.#configuredInStore = snapshot?.configured ?? this.#configuredInStore;
     const shown = this.#shown(snapshot);
     const daemon: ScrapedDaemon = {

@@ -125,6 +125,8 @@ export class ProcessMetrics {
     registers: this.#registers,
   });
 
+  #isConfigLoaded = true;
+
   /** Every series begins at 0. The process starts with a configuration that was loaded `at`, epoch ms. */
   constructor({ version, revision, storeInfo }: BuildInfo, isWorker: boolean, at: number) {
     for (const endpoint of ENDPOINTS) {
@@ -187,11 +189,12 @@ export class ProcessMetrics {
 
   /** Records an attempt to load the configuration. */
   reloaded(ok: boolean, at: number): void {
-    this.#configReloadSuccessful.set(ok ? 1 : 0);
+    this.#isConfigLoaded = ok;
     if (ok) this.#configReloadSuccessTime.set(at / 1000);
   }
 
-  async render(): Promise<string> {
+  async render(isWebConfigValid: boolean): Promise<string> {
+    this.#configReloadSuccessful.set(this.#isConfigLoaded && isWebConfigValid ? 1 : 0);
     // prom-client writes a spelling that some parsers reject.
     return (await this.#registry.metrics()).replaceAll(/ Nan$/gm, ' NaN');
   }

@@ -27,11 +27,9 @@ async function open(text: string) {
   makeCertificate(directory.path, 'server', authority);
   await writeFile(file, text);
   const lines: Line[] = [];
-  const results: boolean[] = [];
   const say = (level: string) => (fields: object) => lines.push({ level, ...fields } as Line);
   const logger = { info: say('info'), error: say('error') } as unknown as Logger;
   const protection = await WebProtection.open(file, logger);
-  protection.onResult((ok) => results.push(ok));
   let changes = 0;
   protection.onChange(() => (changes += 1));
   const look = async () => {
@@ -48,7 +46,6 @@ async function open(text: string) {
     changes: () => changes,
     users: async () => [...(await look()).users.keys()],
     lines,
-    results,
   };
 }
 
@@ -100,11 +97,12 @@ describe('the web configuration at run time', () => {
   });
 
   it('keeps its last valid version while the file is broken', async () => {
-    const { write, users, lines, results } = await open(ALICE);
+    const { protection, write, users, lines } = await open(ALICE);
     expect(await users()).toEqual(['alice']);
     await write(BROKEN);
     expect(await users()).toEqual(['alice']);
     expect(await users()).toEqual(['alice']);
+    expect(protection.isValid()).toBe(false);
     expect(lines).toMatchObject([
       {
         level: 'error',
@@ -114,20 +112,19 @@ describe('the web configuration at run time', () => {
     ]);
     await write(BOB);
     expect(await users()).toEqual(['bob']);
-    expect(results).toEqual([false, true]);
+    expect(protection.isValid()).toBe(true);
   });
 
   it('recovers from a certificate that does not exist, and from a missing file', async () => {
-    const { write, directory, users, results } = await open(ALICE);
+    const { protection, write, directory, users } = await open(ALICE);
     await write(`${ALICE}tls_server_config: { cert_file: a.crt, key_file: a.key }\n`);
-    await users();
+    expect([await users(), protection.isValid()]).toEqual([['alice'], false]);
     await write(BOB);
-    expect(await users()).toEqual(['bob']);
+    expect([await users(), protection.isValid()]).toEqual([['bob'], true]);
     await rm(join(directory, 'web.yaml'));
-    expect(await users()).toEqual(['bob']);
+    expect([await users(), protection.isValid()]).toEqual([['bob'], false]);
     await write(ALICE);
-    expect(await users()).toEqual(['alice']);
-    expect(results).toEqual([false, true, false, true]);
+    expect([await users(), protection.isValid()]).toEqual([['alice'], true]);
   });
 
   it.each([
@@ -145,14 +142,13 @@ describe('the web configuration at run time', () => {
     const { protection, write } = await open(before);
     const first = protection.current();
     await write(after);
-    await expect(protection.reload()).rejects.toThrow(reason);
+    expect((await protection.look())?.message).toContain(reason);
     expect(protection.current()).toBe(first);
   });
 
   it('accepts a first user', async () => {
-    const { protection, write, users } = await open(TLS);
+    const { write, users } = await open(TLS);
     await write(TLS + ALICE);
-    await protection.reload();
     expect(await users()).toEqual(['alice']);
   });
 });

@@ -43,7 +43,6 @@ const tls = (...lines: readonly string[]) =>
 describe('a web configuration file', () => {
   it('resolves paths from its own directory and has defaults for missing options', async () => {
     expect(await load(tls())).toEqual({
-      files: ['web.yaml', 'server.crt', 'server.key'].map((name) => join(directory, name)),
       tls: {
         clientAuth: 'NoClientCert',
         context: {
