@@ -75,6 +75,23 @@ export function describeSnapshots(h: Harness): void {
       expect((await h.listing('p')).oldest).toEqual(new Map([['PENDING', 20]]));
     });
 
+    it('returns since when the next one waits, once the longest waiting record moves', async () => {
+      await h.see('p', { a: 'RUNNING' }, 1000);
+      await h.see('p', { a: 'RUNNING', b: 'RUNNING' }, 2000);
+      await h.see('p', { a: 'RUNNING', b: 'RUNNING', c: 'RUNNING', d: 'PENDING' }, 3000);
+
+      await h.see('p', { a: 'COMPLETED', b: 'RUNNING', c: 'RUNNING', d: 'PENDING' }, 4000);
+      expect((await h.listing('p')).oldest).toEqual(
+        new Map([
+          ['PENDING', 3000],
+          ['RUNNING', 2000],
+        ]),
+      );
+      // Both that have waited longest move, and another one begins to wait.
+      await h.see('p', { a: 'COMPLETED', b: 'FAILED', c: 'FAILED', d: 'RUNNING' }, 5000);
+      expect((await h.listing('p')).oldest).toEqual(new Map([['RUNNING', 5000]]));
+    });
+
     it('totals the transitions of each status pair', async () => {
       await h.see('p', {}, 1000);
       await h.see('p', { x: 'RUNNING', y: 'RUNNING' }, 1100);

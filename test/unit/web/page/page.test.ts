@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from 'vitest';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import type { WebContent } from '../../../../src/web/content.ts';
 import { createPage } from '../../../../src/web/page/routes.ts';
+import { storeWith } from '../../../support/store-with.ts';
 import { HOUR, MINUTE, NIGHT, openPageWorld, SECOND } from '../../../support/page/world.ts';
 
 async function setUp() {
@@ -71,7 +72,7 @@ describe('status page verdict', () => {
     await world.see('alpha', all(31, 'FAILED'));
     const moves: typeof world.store.moves = (query) => world.store.moves({ ...query, limit: 10 });
     const read = async (path: string) =>
-      (await world.read(path, { store: { ...world.store, moves } })).text;
+      (await world.read(path, { store: storeWith(world.store, { moves }) })).text;
     const words = 'failures in the last 24 hours';
 
     expect(await read('/')).toContain(`31 ${words}, the newest now in alpha.`);
@@ -106,7 +107,7 @@ describe('status page verdict', () => {
   it('shows "at least" when the count is capped, and a retention shorter than 24 hours', async () => {
     await using world = await setUp();
     const failureCounts = () => Promise.resolve([{ project: 'beta', count: 100_000 }]);
-    const change = { store: { ...world.store, failureCounts }, retentionMs: 6 * HOUR };
+    const change = { store: storeWith(world.store, { failureCounts }), retentionMs: 6 * HOUR };
     const { text, html } = await world.read('/', change);
     expect(text).toContain('at least 100,000 failures in the last 6 h');
     expect(html).toContain(' · at least 100,000 failures · evalwatch</title>');
@@ -162,7 +163,7 @@ describe('status page on store errors', () => {
   it('shows the state in memory, without failure counts, while the store cannot be read', async () => {
     await using world = await setUp();
     await world.fail('beta', 'auth', 2);
-    const store = { ...world.store, projects: broken };
+    const store = storeWith(world.store, { projects: broken });
 
     const { status, text, html } = await world.read('/', { store, snapshot: broken });
     const project = await world.read('/projects/beta', { store, snapshot: broken });
@@ -179,7 +180,7 @@ describe('status page on store errors', () => {
   it('shows a project of another worker as unknown if its state was never read', async () => {
     await using world = await setUp();
     world.change('beta', { isHealthKnown: false });
-    const store = { ...world.store, projects: broken };
+    const store = storeWith(world.store, { projects: broken });
 
     const { text } = await world.read('/', { store, snapshot: broken });
     const project = await world.read('/projects/beta', { store, snapshot: broken });

@@ -1,0 +1,11 @@
+import type { Store } from '../../src/monitor/ports/store.ts';
+
+/** Returns the same store with some methods replaced. */
+export function storeWith(store: Store, replaced: Partial<Store>): Store {
+  return new Proxy(store, {
+    get: (target, name) => {
+      const value: unknown = Reflect.get(replaced, name) ?? Reflect.get(target, name);
+      return typeof value === 'function' ? value.bind(target) : value;
+    },
+  });
+}
