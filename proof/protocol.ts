@@ -7,91 +7,44 @@ import { temporaryDirectory } from '../test/support/temporary.ts';
 import { type Figures, required, type Row } from './row.ts';
 
 /** Numbers of workers, projects and changes, and of each fault in one run; 0 if it is not named. */
-const PROTOCOL_BOUNDS = {
+const BOUNDS = {
   commits: { W: 2, P: 1, CHANGES: 3, CRASHES: 1, LOSSES: 1, LOST: 1 },
-  twoProjects: { W: 2, P: 2, CHANGES: 1, CRASHES: 1, LOST: 1 },
-  otherAnswers: { W: 2, P: 2, CHANGES: 1, UNANSWERED: 1 },
-  failureCrash: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, CRASHES: 1 },
-  failureLoss: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, LOSSES: 1 },
-  standby: { W: 2, P: 1, CHANGES: 3, LOST: 1, REVERTS: 1 },
-  threeWorkers: { W: 3, P: 1, CHANGES: 1, CRASHES: 2, LOST: 1 },
-  largeTwoProjects: { W: 2, P: 2, CHANGES: 1, CRASHES: 1, LOSSES: 1 },
-  largeFailure: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, CRASHES: 1, LOSSES: 1, LOST: 1 },
-  latePostpone: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, UNANSWERED: 1, LATE_POSTPONE: 1 },
-  largeStandby: { W: 2, P: 1, CHANGES: 3, LOSSES: 1, LOST: 1, REVERTS: 1 },
+  twoProjects: { W: 2, P: 2, CHANGES: 1, LOST: 1 },
+  twoProjectsCrash: { W: 2, P: 2, CHANGES: 1, CRASHES: 1 },
+  failure: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, CRASHES: 1, LOSSES: 1, LOST: 1 },
+  failureRelease: { W: 2, P: 2, CHANGES: 1, REPORTS: 1, LOST: 1 },
+  standby: { W: 2, P: 1, CHANGES: 2, LOSSES: 1, REVERTS: 1 },
+  standbyFailure: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, LOST: 1, REVERTS: 1 },
 } satisfies Readonly<Record<string, Defines>>;
-/** The same of the model with a token as the only fence, which is to replace the protocol as it is. */
-const TOKEN_BOUNDS = {
-  tokenCommits: { W: 2, P: 1, CHANGES: 3, CRASHES: 1, LOSSES: 1, LOST: 1 },
-  tokenTwoProjects: { W: 2, P: 2, CHANGES: 1, LOST: 1 },
-  tokenTwoProjectsCrash: { W: 2, P: 2, CHANGES: 1, CRASHES: 1 },
-  tokenFailure: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, CRASHES: 1, LOSSES: 1, LOST: 1 },
-  tokenStandby: { W: 2, P: 1, CHANGES: 2, LOSSES: 1, REVERTS: 1 },
-  tokenStandbyFailure: { W: 2, P: 1, CHANGES: 1, REPORTS: 1, LOST: 1, REVERTS: 1 },
-} satisfies Readonly<Record<string, Defines>>;
-const BOUNDS = { ...PROTOCOL_BOUNDS, ...TOKEN_BOUNDS };
 type Bound = keyof typeof BOUNDS;
 
 /** Bounds of the short form. */
-const SHORT: readonly Bound[] = ['twoProjects', 'failureCrash', 'standby', 'tokenStandbyFailure'];
+const SHORT: readonly Bound[] = ['failureRelease', 'standbyFailure'];
 /** Bounds in which the search for runs that never end, which doubles the states, would take too long. */
-const MAY_RUN_ON: ReadonlySet<string> = new Set<Bound>([
-  'largeTwoProjects',
-  'largeFailure',
-  'latePostpone',
-  'largeStandby',
-  'tokenCommits',
-]);
+const MAY_RUN_ON: ReadonlySet<string> = new Set<Bound>(['commits']);
 
 /** Mistakes that the model makes if the name is defined, each with a part of the assertion that a run has to break. */
 const MISTAKES: readonly (readonly [name: string, within: Bound, notice: string, what: string])[] =
   [
-    ['NO_EPOCH', 'commits', 'Epoch', 'a commit is not held to its epoch'],
-    ['NO_VERSION', 'standby', 'stored[p]!=(seen&1)', 'a commit is not held to its version'],
-    ['CLAIM_KEEPS_EPOCH', 'commits', 'untold', 'a claim keeps the epoch'],
-    ['RESOLVE_KEEPS_EPOCH', 'commits', 'untold', 'a lost commit is repeated under its epoch'],
-    [
-      'RESOLVE_KEEPS_REVERTED',
-      'standby',
-      'newest[lateProject]<lateSeen',
-      'a lost commit keeps its epoch after a standby without the last commit',
-    ],
+    ['ANY_TOKEN', 'commits', 'owner==w', 'a commit does not compare the token'],
+    ['CLAIM_KEEPS_TOKEN', 'commits', 'owner==w', 'a claim keeps the token'],
     ['LOST_IS_FAILURE', 'commits', 'untold', 'a commit with a lost answer counts as failed'],
     ['LOST_IS_SUCCESS', 'commits', 'untold', 'a commit with a lost answer counts as made'],
+    ['REPEAT_WITH_NEW', 'commits', 'untold', 'a commit is repeated with another token'],
     ['EMIT_FIRST', 'commits', 'untold', 'a transition is emitted before its commit'],
+    ['STALE_MEMORY', 'commits', 'stored==', 'the memory of a listing outlives its token'],
+    ['ORPHANS_STAY', 'commits', '!(dead[', 'a project of a dead worker is not free'],
+    ['RELEASE_KEEPS_OWNER', 'twoProjects', 'memory[', 'a release keeps the owner'],
     [
-      'STALE_CACHE',
-      'commits',
-      'stored[p]==(world[p]&1)',
-      'the memory of a listing outlives the ownership',
+      'ADOPTS_GIVEN',
+      'failureRelease',
+      'report[0]==0',
+      'a project is owned again under a token that was given back',
     ],
-    ['ORPHANS_STAY', 'twoProjects', '!(dead[owner[p]])', 'a project of a dead worker is not free'],
-    [
-      'NO_STRAYS',
-      'otherAnswers',
-      'own[((owner[p]*2)+p)]',
-      'a project that only the database knows as owned is not given back',
-    ],
-    ['OWN_CLOCK', 'failureLoss', 'report[0]==p', 'a worker counts its lease from the answer'],
-    ['SETTLE_FIRST', 'failureCrash', 'lines[p]>0', 'a failure is settled before its line'],
-    ['SETTLE_AGAIN', 'failureCrash', 'settlements[p]==1', 'a settled failure is settled again'],
-    ['CLAIM_UNMARKED', 'failureCrash', 'report[0]==p', 'a failure is handed out without a claim'],
-    ['NO_LEASE_CHECK', 'failureLoss', 'report[0]==p', 'a failure is reported after the lease'],
-    ['POSTPONE_OF_OTHERS', 'failureLoss', 'report[0]==p', 'a failure of another is postponed'],
-    ['ANY_TOKEN', 'tokenCommits', 'owner==w', 'a commit does not compare the token'],
-    ['CLAIM_KEEPS_TOKEN', 'tokenCommits', 'owner==w', 'a claim keeps the token'],
-    ['LOST_IS_FAILURE', 'tokenCommits', 'untold', 'a commit with a lost answer counts as failed'],
-    ['LOST_IS_SUCCESS', 'tokenCommits', 'untold', 'a commit with a lost answer counts as made'],
-    ['REPEAT_WITH_NEW', 'tokenCommits', 'untold', 'a commit is repeated with another token'],
-    ['EMIT_FIRST', 'tokenCommits', 'untold', 'a transition is emitted before its commit'],
-    ['STALE_MEMORY', 'tokenCommits', 'stored==', 'the memory of a listing outlives its token'],
-    ['ORPHANS_STAY', 'tokenCommits', '!(dead[', 'a project of a dead worker is not free'],
-    ['RELEASE_KEEPS_OWNER', 'tokenTwoProjects', 'memory[', 'a release keeps the owner'],
-    ['RELEASE_KEEPS_TOKEN', 'tokenTwoProjects', 'owner==w', 'a release keeps the token'],
-    ['SETTLE_FIRST', 'tokenFailure', 'lines[p]>0', 'a failure is settled before its line'],
-    ['SETTLE_AGAIN', 'tokenFailure', 'settlements==1', 'a settled failure is settled again'],
-    ['SETTLE_ANY', 'tokenStandbyFailure', 'lines[p]>0', 'a failure is settled by its prompt alone'],
-    ['NO_LEASE_CHECK', 'tokenFailure', 'report[0]==0', 'a failure is reported after the lease'],
+    ['SETTLE_FIRST', 'failure', 'lines[p]>0', 'a failure is settled before its line'],
+    ['SETTLE_AGAIN', 'failure', 'settlements==1', 'a settled failure is settled again'],
+    ['SETTLE_ANY', 'standbyFailure', 'lines[p]>0', 'a failure is settled by its prompt alone'],
+    ['NO_LEASE_CHECK', 'failure', 'report[0]==0', 'a failure is reported after the lease'],
   ];
 
 /** Searches at the same time. */
@@ -102,12 +55,7 @@ const MAX_DEPTH = 200_000;
 
 /** Values of names that the model reads. */
 type Defines = Readonly<Record<string, number>>;
-type Search = (
-  within: Bound,
-  defines: Defines,
-  isThorough: boolean,
-  mustEnd?: boolean,
-) => Promise<Found>;
+type Search = (defines: Defines, isThorough: boolean, mustEnd?: boolean) => Promise<Found>;
 
 /** Searches every state of the model of the protocol between workers with SPIN (docs/protocol.md). */
 export const protocol: Row = {
@@ -136,7 +84,7 @@ export const protocol: Row = {
 /** Searches every state within these bounds. @throws if a run breaks an assertion, or the search is not complete */
 async function verify(name: Bound, short: boolean, search: Search): Promise<string> {
   const mustEnd = !short && !MAY_RUN_ON.has(name);
-  const found = await search(name, BOUNDS[name], !short, mustEnd);
+  const found = await search(BOUNDS[name], !short, mustEnd);
   const { error, isComplete, isJudged, states, depth } = found;
   if (error !== undefined) {
     throw new Error(
@@ -153,7 +101,7 @@ async function find(
   [name, within, notice, what]: (typeof MISTAKES)[number],
   search: Search,
 ): Promise<string> {
-  const { error, states } = await search(within, { ...BOUNDS[within], [name]: 1 }, false);
+  const { error, states } = await search({ ...BOUNDS[within], [name]: 1 }, false);
   if (error === undefined) throw new Error(`not noticed: ${what} (${name})`);
   if (!error.text.includes(notice)) throw new Error(`${what} (${name}): noticed ${error.text}`);
   return `found after ${states} states: ${notice}, ${error.steps} steps`;
@@ -175,14 +123,12 @@ interface Found {
 
 /**
  * Searches every state of the model with these names.
- * @param within says which of the two models
  * @param isThorough whether gcc optimises and states are compressed, which a short search is not worth
  * @param mustEnd whether to search for runs that never end, too
  */
 async function searchWith(
   spin: string,
   gcc: string,
-  within: Bound,
   defines: Defines,
   isThorough: boolean,
   mustEnd = false,
@@ -194,7 +140,7 @@ async function searchWith(
       maxBuffer: 64 * 1024 * 1024,
     });
   const names = Object.entries(defines).map(([name, value]) => `-D${name}=${value}`);
-  const path = `protocol/${within in TOKEN_BOUNDS ? 'token' : 'protocol'}.pml`;
+  const path = 'protocol/token.pml';
   await run(spin, ['-a', ...names, fileURLToPath(new URL(path, import.meta.url))]);
   const kind = mustEnd ? '-DNP' : '-DSAFETY';
   const limits = ['-DVECTORSZ=2048', `-DMEMLIM=${MAX_MEMORY_MB}`];

@@ -59,6 +59,7 @@ bit dead[W];
 byte held[W];    /* 0 no lease, 1 holds, 2 over by the clock, but not noticed yet */
 byte mine[N];    /* token of an owned project; 0 none */
 byte memory[N];  /* of the listing: 0 none, otherwise status + 1 */
+byte given[N];   /* token under which a release was sent, until the list shows that it was made; 0 none */
 bit polling[N], committing[N];
 bit untold[N];   /* committed, and its transition was not emitted yet */
 byte report[W];  /* project whose failure the worker reports; P none */
@@ -142,9 +143,7 @@ inline release(w, p, old) {
 #ifndef RELEASE_KEEPS_OWNER
     row[p].owner = NOBODY;
 #endif
-#ifndef RELEASE_KEEPS_TOKEN
     last[p]++; row[p].token = last[p]
-#endif
   :: else
   fi
 }
@@ -294,6 +293,8 @@ done:
 #define owned(w) ((row[0].owner == w) + (P > 1 && row[P - 1].owner == w))
 #define isIdle(w, p) (mine[at(w, p)] && !polling[at(w, p)] && report[w] != p)
 #define mayGive(w) (live > 0 && owned(w) > due && (isIdle(w, 0) || (P > 1 && isIdle(w, P - 1))))
+#define givesAgain(w, p) (given[at(w, p)] && row[p].owner == w && row[p].token == given[at(w, p)])
+#define mustGive(w) (givesAgain(w, 0) || (P > 1 && givesAgain(w, P - 1)))
 #define mayTake(w) (live > 0 && owned(w) < due && (isFree(0) || isFree(P - 1)))
 #define listed(w, p) (row[p].owner == w -> row[p].token : 0)
 #define differs(w, p) (listed(w, p) != mine[at(w, p)] && !committing[at(w, p)])
@@ -307,7 +308,7 @@ idle:
     if
     :: !dead[w] && held[w] != 1
     :: !dead[w] && !lease[w]
-    :: !dead[w] && held[w] == 1 && (mayGive(w) || mayTake(w) || differs(w, 0) || differs(w, P - 1))
+    :: !dead[w] && held[w] == 1 && (mayGive(w) || mustGive(w) || mayTake(w) || differs(w, 0) || differs(w, P - 1))
     fi;
     readLease(w)
   }
@@ -340,18 +341,23 @@ idle:
         fi;
         p = 0; goto idle
       fi
-    :: !mayTake(w) && mayGive(w) && !dead[w] ->
-      if :: isIdle(w, 0) -> p = 0 :: isIdle(w, P - 1) -> p = P - 1 fi;
+    :: !mayTake(w) && (mustGive(w) || mayGive(w)) && !dead[w] ->
       if
-      :: release(w, p, mine[at(w, p)])
+      :: givesAgain(w, 0) -> p = 0
+      :: P > 1 && givesAgain(w, P - 1) -> p = P - 1
+      :: !mustGive(w) && isIdle(w, 0) -> p = 0; given[at(w, 0)] = mine[at(w, 0)]
+      :: !mustGive(w) && isIdle(w, P - 1) -> p = P - 1; given[at(w, P - 1)] = mine[at(w, P - 1)]
+      fi;
+      drop(at(w, p));
+      if
+      :: release(w, p, given[at(w, p)])
       :: lost > 0 && !dead[w] -> lost--;
         if
-        :: release(w, p, mine[at(w, p)])
+        :: release(w, p, given[at(w, p)])
         :: true
-        :: late == NO_STATEMENT -> keepLate(RELEASE, w, p, mine[at(w, p)], 0, 0)
+        :: late == NO_STATEMENT -> keepLate(RELEASE, w, p, given[at(w, p)], 0, 0)
         fi
-      fi;
-      drop(at(w, p))
+      fi
     :: else
     fi;
     p = 0
@@ -366,10 +372,17 @@ idle:
       :: committing[at(w, p)] || mine[at(w, p)] != was[p] /* newer than the list; without this, a poll more */
       :: else ->
         if
-        :: list[p] != mine[at(w, p)] -> drop(at(w, p)); mine[at(w, p)] = list[p]
+#ifndef ADOPTS_GIVEN
+        :: list[p] && list[p] == given[at(w, p)]
+        :: list[p] != mine[at(w, p)] && (!list[p] || list[p] != given[at(w, p)]) ->
+#else
+        :: list[p] != mine[at(w, p)] ->
+#endif
+          drop(at(w, p)); mine[at(w, p)] = list[p]
         :: else
         fi
       fi;
+      if :: list[p] != given[at(w, p)] -> given[at(w, p)] = 0 :: else fi;
       list[p] = 0; was[p] = 0
     }
     p = 0; goto idle
