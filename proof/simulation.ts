@@ -16,7 +16,6 @@ const ACTS: Readonly<Record<Part, readonly string[]>> = {
     'failover',
     'partition',
     'database away',
-    'database clock set back',
     ...KINDS.map((kind) => `statement that ${kind}`),
   ],
 };

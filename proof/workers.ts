@@ -1,3 +1,4 @@
+import { OTHERS_FAILURES } from './simulation/mistakes.ts';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
@@ -39,9 +40,9 @@ export const workers: Row = {
   judges: ['src/coordination/', 'src/store/postgres/', 'test/support/oracle/'],
   bug: [
     {
-      what: 'two workers claim the same failure at the same time',
-      file: 'store/postgres/sql/failures.ts',
-      replace: [['    FOR UPDATE SKIP LOCKED) taken', '    ) taken']],
+      what: 'a worker reports failures of projects that others own',
+      file: 'store/postgres/postgres-store.ts',
+      replace: OTHERS_FAILURES,
       notice: /2 lines of/,
     },
     {
@@ -245,14 +246,14 @@ CREATE TABLE evalwatch.made_up (project_key bigint PRIMARY KEY, text text NOT NU
 INSERT INTO evalwatch.made_up SELECT project_key, id FROM evalwatch.project;
 CREATE INDEX transition_record ON evalwatch.transition (record_id);
 `;
-const LAST = "  { file: '0006-cause-ids.sql', compatibleFrom: 1, after: computeCauses },\n";
+const LAST = "  { file: '0007-token.sql', compatibleFrom: 7 },\n";
 
 /** Copies the sources and adds a made-up migration; `await using` removes the copy. */
 async function copyOfNextVersion() {
   const copy = await copyWithBug({
     file: 'store/postgres/sql/migrate.ts',
-    replace: [[LAST, `${LAST}  { file: '0007-made-up.sql', compatibleFrom: 1 },\n`]],
+    replace: [[LAST, `${LAST}  { file: '0008-made-up.sql', compatibleFrom: 7 },\n`]],
   });
-  await writeFile(join(copy.source, 'store/postgres/migrations/0007-made-up.sql'), MADE_UP);
-  return { ...copy, schemaVersion: 7 };
+  await writeFile(join(copy.source, 'store/postgres/migrations/0008-made-up.sql'), MADE_UP);
+  return { ...copy, schemaVersion: 8 };
 }

@@ -17,19 +17,6 @@ export interface ConfiguredProjects {
   readonly projects: readonly string[];
   /** Those that were not configured before. */
   readonly added: readonly string[];
-  /** Whether the change before it had to have a certain number, as for a restoration, or a further round of a reload. */
-  readonly isConditional: boolean;
-}
-
-/** The lease of a worker, as another one reads it. */
-export interface ReadLease {
-  readonly worker: string;
-  /** Whether it holds by the clock of the database, and its worker counts as living. */
-  readonly holds: boolean;
-  /** Epoch µs: each renewal changes it. */
-  readonly expires_us: number;
-  /** Time left by the clock of the database. */
-  readonly remaining_ms: number;
 }
 
 /** Probabilities of faults of the disk or the database, for each request. */

@@ -37,6 +37,15 @@ async function search(part: Part, mistake: Bug, firstSeed: number): Promise<stri
   throw new Error(`not found: ${mistake.what}`, { cause: [...others].slice(0, 10).join('\n') });
 }
 
+/** Changes of `postgres-store.ts` that let a worker report the failures of all projects. */
+export const OTHERS_FAILURES: Bug['replace'] = [
+  [
+    '        PENDING,\n',
+    "        { text: PENDING.text.replace('p.owner = $4', '$4::text IS NOT NULL') },\n",
+  ],
+  ['ownedProjects.tokens.get(project) === project_token', "`${project} ${project_token}` !== ''"],
+];
+
 /** One mistake for each rule of the oracle. A rule that another one always precedes is named together with it. */
 export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
   daemon: [
@@ -132,14 +141,15 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
   ],
   workers: [
     {
-      what: 'a commit is fenced by its version alone',
+      what: 'a commit does not compare the token',
       file: 'store/postgres/sql/poll-commit.ts',
-      replace: [
-        [
-          'WHERE id = $1 AND epoch = $2 AND version = $3 AND owner = $15',
-          'WHERE id = $1 AND coalesce($2, epoch) >= 0 AND version = $3 AND $15::text IS NOT NULL',
-        ],
-      ],
+      replace: [['WHERE id = $1 AND token = $2\n', 'WHERE id = $1 AND $2::uuid IS NOT NULL\n']],
+      notice: /committed \w+, which/,
+    },
+    {
+      what: 'a claim keeps the token',
+      file: 'store/postgres/ownership/coordinator.ts',
+      replace: [['SET owner = $1, token = gen_random_uuid()', 'SET owner = $1']],
       notice: /committed \w+, which/,
     },
     {
@@ -150,8 +160,8 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     },
     {
       what: 'a commit whose answer was lost counts as not made',
-      file: 'store/postgres/commits.ts',
-      replace: [['if (unknown) return await resolve(context, poll, after, started);', '']],
+      file: 'store/postgres/ownership/owned-projects.ts',
+      replace: [['(!unknown && !isRepeated) || signal.aborted', 'true']],
       notice: /was not told|transitions of/,
     },
     {
@@ -161,42 +171,27 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       notice: /settled failures of/,
     },
     {
-      what: 'two workers claim the same failure',
-      file: 'store/postgres/sql/failures.ts',
-      replace: [
-        [
-          '      AND (f.claimed_by IS NULL OR f.claimed_by = $4 OR f.claimed_by NOT IN (SELECT worker FROM live))\n',
-          '',
-        ],
-      ],
+      what: 'a worker reports failures of projects that others own',
+      file: 'store/postgres/postgres-store.ts',
+      replace: OTHERS_FAILURES,
       notice: /was told by|told after its end/,
     },
     {
-      what: 'a late postponement frees a failure that another worker has claimed',
-      file: 'store/postgres/sql/failures.ts',
-      replace: [[' AND (f.claimed_by IS NULL OR f.claimed_by = $7)', ' AND $7::text IS NOT NULL']],
-      notice: /freed failure/,
+      what: 'a project is given back while a failure of it is reported',
+      file: 'app/work-sharing.ts',
+      replace: [[' || this.#isReporting(project)', '']],
+      notice: /was told by|told after its end/,
     },
     {
-      what: 'a lease is renewed only while most of it is left',
-      file: 'store/postgres/ownership/coordinator.ts',
-      replace: [
-        [
-          'WHERE worker = $1 AND expires_at > now() RETURNING',
-          "WHERE worker = $1 AND expires_at > now() + $2 * interval '0.9 ms' RETURNING",
-        ],
-      ],
+      what: 'a lease begins anew with each beat',
+      file: 'coordination/worker.ts',
+      replace: [['    this.#isHeld();\n    const term', '    this.#lose();\n    const term']],
       notice: /although nothing has happened/,
     },
     {
       what: 'projects of a worker that died have an owner for ever',
       file: 'store/postgres/ownership/coordinator.ts',
-      replace: [
-        [
-          '(p.owner IS NULL OR p.owner NOT IN (SELECT worker FROM live)) AND p.removed_at',
-          'p.owner IS NULL AND p.removed_at',
-        ],
-      ],
+      replace: [['(p.owner IS NULL OR p.owner NOT IN (${LIVE}))', '(p.owner IS NULL)']],
       notice: /is not polled for/,
     },
     {
@@ -218,46 +213,57 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     },
     {
       what: 'a lease ends by the wall clock of its worker',
-      file: 'coordination/lease.ts',
+      file: 'coordination/worker.ts',
       replace: [
-        ['clock.monotonic() >= heldUntil', 'clock.now() >= heldUntil'],
-        ['heldUntil = beat.lease.until', 'heldUntil = beat.lease.expiresAt'],
-        ['heldUntil - clock.monotonic()', 'heldUntil - clock.now()'],
+        ['clock.monotonic() >= this.#heldUntil', 'clock.now() >= this.#heldUntil'],
+        ['this.#heldUntil = until;', 'this.#heldUntil = expiresAt;'],
+        ['until - clock.monotonic(), () =>', 'expiresAt - clock.now(), () =>'],
       ],
       notice: /which has no lease/,
     },
     {
       what: 'a worker that stops leaves its lease to expire',
       file: 'coordination/worker.ts',
-      replace: [
-        ['await withTimeout(coordinator.leave(id), timeoutMs, clock).catch(onFailure)', '{}'],
-      ],
+      replace: [['      await this.#ask(coordinator.leave(id));\n', '']],
       notice: /has kept its lease/,
     },
     {
       what: 'a worker rests until its next regular beat after a failed release',
       file: 'coordination/worker.ts',
-      replace: [["    if (state !== 'starting') heartbeat.schedule();\n", '']],
+      replace: [['this.#isAnswered ? beatMs : Math.min(beatMs, MAX_RETRY_MS)', 'beatMs']],
       notice: /has rested since a release/,
     },
     {
       what: 'a worker keeps more projects than its share',
-      file: 'coordination/share.ts',
-      replace: [['release([...foreign, ...kept.slice(due)]);', 'release(foreign);']],
+      file: 'coordination/worker.ts',
+      replace: [['Math.max(0, this.#polled.size - due)', '0']],
       notice: /more than its share/,
     },
     {
-      what: 'a worker takes failures of projects that it has not configured',
-      file: 'app/work-sharing.ts',
+      what: 'a worker owns projects that it has not configured',
+      file: 'coordination/worker.ts',
       replace: [
-        ['      .filter(({ project, removed }) => removed || configured.has(project))\n', ''],
+        [
+          'if (isRemoved ? !hasPending : !this.#configured.has(project)) useless',
+          'if (isRemoved && !hasPending) useless',
+        ],
+        [
+          'else if (isRemoved) removed',
+          'else if (isRemoved || !this.#configured.has(project)) removed',
+        ],
       ],
       notice: /takes a failure of it/,
     },
     {
-      what: 'a poll whose commit was refused is not made again',
-      file: 'app/work-sharing.ts',
-      replace: [['const MAX_ATTEMPTS = 3;', 'const MAX_ATTEMPTS = 1;']],
+      what: 'a project whose commit was refused is not taken anew',
+      file: 'coordination/worker.ts',
+      replace: [
+        [
+          '    if (this.#polled.delete(project)) this.#options.onChange({ taken: [], dropped: [project] });\n',
+          '',
+        ],
+        ['if (!this.#polled.has(project) || ', 'if (this.#polled.has(project) !== true && '],
+      ],
       notice: /was not polled again/,
     },
     {
@@ -285,8 +291,8 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     },
     {
       what: 'a stop waits for a database that does not answer',
-      file: 'store/postgres/commits.ts',
-      replace: [['      if (signal.aborted) throw error;\n', '']],
+      file: 'store/postgres/ownership/owned-projects.ts',
+      replace: [['(!unknown && !isRepeated) || signal.aborted', '!unknown && !isRepeated']],
       notice: /a stop did not end/,
     },
   ],

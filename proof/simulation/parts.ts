@@ -2,7 +2,7 @@ import type { Config } from '../../src/config/config.ts';
 import type { RandomWorld } from '../random-world.ts';
 import type { Access, Backend } from './backend.ts';
 import type { createCourse } from './course.ts';
-import type { createDatabaseClock, createSetbacks, createWallClocks } from './faults/clocks.ts';
+import type { createSetbacks, createWallClocks } from './faults/clocks.ts';
 import type { createFailovers } from './faults/failovers.ts';
 import type { createEndings } from './faults/processes.ts';
 import type { createConditions, createOutages, createPartitions } from './faults/store.ts';
@@ -23,7 +23,6 @@ export interface Simulation {
   readonly world: RandomWorld;
   readonly backend: Backend;
   readonly conditions: ReturnType<typeof createConditions>;
-  readonly databaseClock: ReturnType<typeof createDatabaseClock>;
   /** Time within which a poll that is due has to begin, ms. */
   readonly patienceMs: number;
   oracle: ReturnType<typeof createOracle>;

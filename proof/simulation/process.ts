@@ -7,7 +7,7 @@ import type { Config } from '../../src/config/config.ts';
 import type { Logger } from '../../src/log/logger.ts';
 import type * as ErrorsRoom from '../../src/monitor/errors.ts';
 import type { FinishedPoll, MonitorEvent } from '../../src/monitor/events.ts';
-import type { ConfiguredProjects, ReadLease } from './backend.ts';
+import type { ConfiguredProjects } from './backend.ts';
 import type { Kernel } from './kernel.ts';
 import { type Machine, createMachine } from './machine.ts';
 import { type Network, type NetworkOptions, createNetwork } from './network.ts';
@@ -92,7 +92,8 @@ async function startProcess(options: ProcessOptions) {
     scheduling.stop();
     engine.shutdown.begin(GRACE_MS);
     const reported = reporter.stop();
-    await Promise.all([scheduling.idle(), reported, sharing?.worker.stop(reported)]);
+    const ended = Promise.all([scheduling.idle(), reported]);
+    await Promise.all([ended, sharing?.worker.stop(ended)]);
     await engine.close();
   };
   return { reload, stop };
@@ -198,8 +199,8 @@ function createHooks(
       for (const project of change.added) addedAt.set(project, kernel.now());
       rollouts.configured(life(), change);
     },
-    /** Called when the process has claimed a failure of a project that is configured in the database. */
-    onFailureClaimed: (project: string) => {
+    /** Called when the process changes a failure of a project that is configured in the database. */
+    onFailureTaken: (project: string) => {
       const own = life();
       // It may still act on what it read before a reload, a pause or the change of another worker.
       const changedAt = Math.max(own.configuredAt, own.resumedAt, addedAt.get(project) ?? 0);
@@ -216,13 +217,12 @@ function createHooks(
     onBeat: () => watch.beating(name),
     onRenewed: () => {
       watch.renewed(name);
-      endings.dieAtRenewalSometimes(life());
+      simulation.deadLeases.renewed(name);
     },
-    onLeasesRead: (leases: readonly ReadLease[]) => {
-      watch.beating(name);
-      simulation.deadLeases.read(name, leases);
+    onLeft: () => {
+      watch.left(name);
+      simulation.deadLeases.left(name);
     },
-    onLeft: () => watch.left(name),
     onGrantFailed: () => endings.stopSometimes(life(), STOP_AT_PLACES),
   };
 }

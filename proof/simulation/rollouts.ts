@@ -146,11 +146,11 @@ export function createRollouts(simulation: Simulation, pick: () => number) {
       kernel.after(kernel.between(0, MEETING_MS), () => reload(process));
     },
     /** Called when the database has changed the configured projects for a process, which may be dead by now. */
-    configured: (process: Life, { projects, isConditional }: Omit<ConfiguredProjects, 'added'>) => {
+    configured: (process: Life, { projects }: Omit<ConfiguredProjects, 'added'>) => {
       mayLackChanges = false;
       const reloads = processes().includes(process) && process.isReloading;
       // A restoration that was sent before the reload may arrive during it.
-      const isRestored = isConditional && projects.join() === idsOf(process.config).join();
+      const isRestored = projects.join() === idsOf(process.config).join();
       if (!reloads || isRestored) changes += 1;
     },
     /** Called when a standby has taken the place of the database, which may have lost changes. */

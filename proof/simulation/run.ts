@@ -2,7 +2,7 @@ import { answerTo } from '../../src/simulator/service.ts';
 import { RandomWorld } from '../random-world.ts';
 import { randomNumbers } from '../random.ts';
 import { createCourse, createHosts } from './course.ts';
-import { createDatabaseClock, createSetbacks, createWallClocks } from './faults/clocks.ts';
+import { createSetbacks, createWallClocks } from './faults/clocks.ts';
 import { createFailovers } from './faults/failovers.ts';
 import { MAX_STOP_MS, createEndings, startDisturbances } from './faults/processes.ts';
 import { createConditions, createOutages, createPartitions } from './faults/store.ts';
@@ -72,13 +72,12 @@ export async function simulate(source: string, part: Part, seed: number): Promis
   });
   const world = createWorld(course, seed);
   const conditions = createConditions(course);
-  const databaseClock = createDatabaseClock(course);
   const store = { kernel, source, weather: conditions.store };
   const { leaseMs, fault } = course;
   await using backend = course.isShared
-    ? await createPostgresBackend({ ...store, leaseMs, fault, clockOffset: databaseClock.offset })
+    ? await createPostgresBackend({ ...store, leaseMs, fault })
     : await createSqliteBackend(store);
-  const given = { course, sources, hosts, world, backend, conditions, databaseClock };
+  const given = { course, sources, hosts, world, backend, conditions };
   const parts = assemble(given, seed);
   const { endings, failovers, outages, rollouts } = parts;
 
@@ -169,10 +168,7 @@ const NOTICED_AFTER_LEASES = 4 / 3;
 /** Probability that a listing has an undocumented item. */
 const ODD_LISTING = 0.1;
 
-type Given = Pick<
-  Simulation,
-  'course' | 'sources' | 'hosts' | 'world' | 'backend' | 'conditions' | 'databaseClock'
->;
+type Given = Pick<Simulation, 'course' | 'sources' | 'hosts' | 'world' | 'backend' | 'conditions'>;
 
 /** Makes the parts that disturb and judge the processes. */
 function assemble(given: Given, seed: number): Simulation {

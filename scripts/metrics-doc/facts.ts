@@ -169,7 +169,7 @@ export const SECTIONS: readonly Section[] = [
       evalwatch_store_commit_failures_total: process,
       evalwatch_store_commits_refused_total: {
         ...worker,
-        note: '`epoch`: the worker no longer owned the project. `version`: another commit came first, and the project is polled again.',
+        note: 'The worker drops the project, or polls it again if it still owns it.',
       },
       evalwatch_store_info: { ...process, note: '`engine` is `sqlite` or `postgresql`.' },
     },

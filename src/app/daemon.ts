@@ -167,8 +167,9 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       scheduling.stop();
       engine.shutdown.begin(GRACE_MS);
       const reported = reporter.stop();
-      // The reporter claims failures under the lease, so the lease ends after the reporter.
-      await Promise.all([scheduling.idle(), reported, sharing?.worker.stop(reported)]);
+      // Polls are committed and failures reported under the lease, so the lease ends after them.
+      const ended = Promise.all([scheduling.idle(), reported]);
+      await Promise.all([ended, sharing?.worker.stop(ended)]);
       await closing.disposeAsync();
       logger.info({ event: 'daemon.stopped' }, 'Daemon stopped');
     },

@@ -64,10 +64,13 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
   let sharing: WorkSharing | undefined;
   if (shared !== undefined) {
     // A process with SQLite never loads this code.
-    const { createWorkSharing } = await import('./work-sharing.ts');
+    const { WorkSharing } = await import('./work-sharing.ts');
     const stopping = shutdown.waits;
-    sharing = createWorkSharing({ shared, clock, emit, stopping, onError: endProcess });
-    observers.push(sharing.observe);
+    sharing = new WorkSharing({ shared, clock, emit, stopping, onError: endProcess });
+    const { worker } = sharing;
+    observers.push((event) => {
+      if (event.type === 'store.commit_refused') worker.refused(event.project);
+    });
   }
   return new Engine(options, { log, observers, emit, shutdown, opened, sharing });
 }
@@ -128,11 +131,7 @@ export class Engine {
     });
     const reporter = new FailureReporter({
       service,
-      store: {
-        pendingFailures: (query) => (sharing ?? store).pendingFailures(query),
-        settleFailure: (...settled) => store.settleFailure(...settled),
-        postponeFailure: (...postponed) => store.postponeFailure(...postponed),
-      },
+      store,
       clock,
       emit,
       parallelPerProject: () => Math.max(1, Math.floor(this.#config.service.maxConcurrency / 2)),
@@ -140,6 +139,7 @@ export class Engine {
       ...(sharing && { lease: () => sharing.worker.lease() }),
     });
     this.reporter = reporter;
+    sharing?.watchReports((project) => reporter.isReporting(project));
     const projects = () => this.#projects;
     this.expectations = new LearnedExpectations({ store, clock, projects, maxIntervalMs });
     this.observe(this.expectations.observe);

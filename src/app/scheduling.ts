@@ -1,6 +1,6 @@
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
 import type { ProjectConfig } from '../config/config.ts';
-import type { OwnershipChange } from '../coordination/share.ts';
+import type { OwnershipChange } from '../coordination/worker.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollRun } from '../monitor/ports/watched-project.ts';

@@ -1,7 +1,7 @@
 import type { PollHealth } from '../monitor/ports/store.ts';
 
 // Ports through which workers share a store and record who owns which project. Every asynchronous method rejects with a
-// StoreError if the database does not answer in time. The change may then have been made; every method can be repeated.
+// StoreError if the database does not answer in time. The change may then have been made, or may yet be made.
 
 /** One polling process. */
 export interface WorkerIdentity {
@@ -13,48 +13,29 @@ export interface WorkerIdentity {
   readonly configDigest: string;
 }
 
-/** Time until which a worker owns its projects, by two clocks. */
-interface LeaseEnd {
-  /** By `Clock.monotonic` of this process, counted from before the request, so never later than in the database. */
-  readonly until: number;
-  /** By `Clock.now`, for metrics, epoch ms. */
-  readonly expiresAt: number;
-}
-
-/** The newest change of the configured projects. */
-export interface NewestConfiguration {
-  /** Number of the change. */
-  readonly epoch: number;
-  /** Digest of the projects (projects-digest.ts); empty while the change is being made, and before the first one. */
-  readonly digest: string;
-}
-
-/**
- * Totals of the projects that a worker owns; a removed one has no owner. If a promoted standby has lost the last changes of
- * ownership, what it has lost has greater epochs than what it has in its place: the sum differs even if the number does not.
- */
-export interface OwnershipTotals {
-  readonly projects: number;
-  /** Sum of the epochs of the ownerships. */
-  readonly epochs: number;
-}
-
-/** Result of `join` and `beat`. */
+/** What a worker learns when it renews its lease. */
 export interface Beat {
-  readonly lease: LeaseEnd;
   /** Workers with a valid lease, including this one, sorted by id. */
   readonly workers: readonly WorkerIdentity[];
-  /** Totals of the projects that this worker owns according to the database. */
-  readonly owned: OwnershipTotals;
-  /** Whether a configured project had no owner with a lease, so that a claim may find one. */
+  /** Digest of the configured projects (`Coordinator.digestOf`). */
+  readonly configured: string;
+  /** Whether a project to claim had no owner with a lease. */
   readonly hasFree: boolean;
-  readonly configured: NewestConfiguration;
+}
+
+/** A project that this worker owns according to the database. */
+export interface ListedProject {
+  readonly project: string;
+  readonly token: string;
+  /** Whether it has left the configuration. */
+  readonly isRemoved: boolean;
+  /** Whether failures of a removed project are pending; false for others. */
+  readonly hasPending: boolean;
 }
 
 export interface OwnedProject {
   readonly project: string;
-  /** Number of this ownership, unique across all projects. */
-  readonly epoch: number;
+  readonly token: string;
   /** Time of the next poll as stored with the last commit, epoch ms. */
   readonly nextTickAt: number | undefined;
   readonly health: PollHealth;
@@ -75,24 +56,24 @@ interface ProjectOwner {
 
 /** Rows through which workers coordinate. All times are those of the database. No state is kept in a session. */
 export interface Coordinator {
-  /** Begins a lease. The worker owns no projects afterwards, even if it owned some under an earlier lease. */
-  join(worker: WorkerIdentity): Promise<Beat>;
-  /** Renews the lease; undefined if it has expired: the worker then owns nothing and must call `join`. */
-  beat(worker: WorkerIdentity): Promise<Beat | undefined>;
+  /** Renews the lease, or begins one. What the worker owns stays as it is. */
+  renew(worker: WorkerIdentity): Promise<Beat>;
   /** Gives every project back and ends the lease. */
   leave(worker: string): Promise<void>;
-  /** Returns the projects that this worker owns according to the database, with their epochs. */
-  ownedBy(worker: string): Promise<ReadonlyMap<string, number>>;
   /**
-   * Claims at most `max` of these projects that no worker with a lease owns, the longest overdue first. Claims nothing
-   * without a lease. Concurrent claims get different projects.
+   * Claims projects that no worker with a lease owns: configured ones among these, the longest overdue first, until the worker
+   * owns its share of them; and removed ones with pending failures. Claims nothing without a lease. Concurrent claims get
+   * different projects.
    */
-  claim(worker: string, projects: readonly string[], max: number): Promise<readonly OwnedProject[]>;
-  /**
-   * Releases those of these projects that the database records as owned by this worker. Later commits of them are refused,
-   * so call `flush` first.
-   */
-  release(worker: string, projects: readonly string[]): Promise<void>;
+  claim(worker: WorkerIdentity, projects: readonly string[]): Promise<void>;
+  /** Releases those of these projects that still have the given token. Call `flush` first: later commits are refused. */
+  release(worker: string, tokens: ReadonlyMap<string, string>): Promise<void>;
+  /** Returns what this worker owns according to the database. */
+  list(worker: string): Promise<readonly ListedProject[]>;
+  /** Returns more about those of these projects that this worker owns. */
+  load(worker: string, projects: readonly string[]): Promise<readonly OwnedProject[]>;
+  /** Returns the digest of configured projects, in any order. */
+  digestOf(projects: readonly string[]): string;
   /**
    * Reserves up to `wanted` places within the next `withinMs` in the request queue that all workers share, which has
    * `perSecond` places a second. An unused place is lost. A place must not be used before its time.
@@ -103,17 +84,18 @@ export interface Coordinator {
 }
 
 /**
- * The store's view of the projects that its worker owns, by which it refuses late commits. Call `own` and `disown` in the same
- * turn of the event loop as the poller's `watch` and `unwatch`. After `store.commit_refused` with the reason `epoch`, disown
- * and release the project: the store may have missed an answer that changed its ownership.
+ * The tokens of the projects that this worker owns. The store commits a poll only under the token of its project, and each
+ * commit of a listing replaces it. Call `own` and `disown` in the same turn of the event loop as the poller's `watch` and
+ * `unwatch`. A project whose commit is refused is disowned, and `store.commit_refused` emitted.
  */
 export interface Ownership {
-  /** Makes later commits of this project under this epoch. */
-  own(project: string, epoch: number): void;
-  /** Returns the epoch under which this project is owned; undefined if it is not. */
-  epoch(project: string): number | undefined;
+  /** The projects with their tokens, as of now. */
+  readonly tokens: ReadonlyMap<string, string>;
+  own(project: string, token: string): void;
   /** Refuses later commits of this project and drops what waits to be written. */
   disown(project: string): void;
+  /** Whether a commit is under way that may change the token of this project. */
+  isCommitting(project: string): boolean;
   /** Stores this tick, epoch ms, with the next commit of the project. */
   planTick(project: string, at: number): void;
   /** Writes the waiting outcomes of polls that changed nothing. @throws {StoreError} */

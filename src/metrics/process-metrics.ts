@@ -1,12 +1,7 @@
 import { Counter, Gauge, Histogram, Registry, collectDefaultMetrics } from 'prom-client';
 import { LOG_LEVELS, type LogLevel } from '../domain/options.ts';
 import { STORE_FAILURE_REASONS } from '../monitor/errors.ts';
-import {
-  ENDPOINTS,
-  REFUSAL_REASONS,
-  REQUEST_FAILURE_REASONS,
-  type MonitorEvent,
-} from '../monitor/events.ts';
+import { ENDPOINTS, REQUEST_FAILURE_REASONS, type MonitorEvent } from '../monitor/events.ts';
 
 export interface BuildInfo {
   readonly version: string;
@@ -86,8 +81,7 @@ export class ProcessMetrics {
   });
   readonly #storeCommitsRefused = new Counter({
     name: 'evalwatch_store_commits_refused_total',
-    help: 'Write transactions refused by reason: another worker owns the project, or committed it first.',
-    labelNames: ['reason'],
+    help: 'Write transactions refused because another worker has owned the project since its poll began.',
     registers: this.#registers,
   });
   readonly #storeInfo = new Gauge({
@@ -139,7 +133,6 @@ export class ProcessMetrics {
       this.#apiResponseBytes.inc({ endpoint }, 0);
     }
     for (const reason of STORE_FAILURE_REASONS) this.#storeCommitFailures.inc({ reason }, 0);
-    for (const reason of REFUSAL_REASONS) this.#storeCommitsRefused.inc({ reason }, 0);
     if (!isWorker) this.#registry.removeSingleMetric('evalwatch_store_commits_refused_total');
     this.#storeInfo.set(storeInfo, 1);
     this.reloaded(true, at);
@@ -177,7 +170,7 @@ export class ProcessMetrics {
     } else if (event.type === 'store.commit_failed') {
       this.#storeCommitFailures.inc({ reason: event.reason });
     } else if (event.type === 'store.commit_refused') {
-      this.#storeCommitsRefused.inc({ reason: event.reason });
+      this.#storeCommitsRefused.inc();
     } else if (event.type === 'scheduler.started_poll') {
       this.#schedulerLag.observe(event.lagMs / 1000);
     }

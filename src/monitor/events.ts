@@ -18,9 +18,6 @@ export const REQUEST_FAILURE_REASONS = [
 ] as const;
 type RequestFailureReason = (typeof REQUEST_FAILURE_REASONS)[number];
 
-export const REFUSAL_REASONS = ['epoch', 'version'] as const;
-type RefusalReason = (typeof REFUSAL_REASONS)[number];
-
 /**
  * Something that happened in the monitor. Findings of a poll are emitted once, after its commit or failed commit;
  * requests and the start of a run are emitted as they happen. Durations are ms, times epoch ms.
@@ -123,14 +120,9 @@ export type MonitorEvent =
       readonly error: Error;
     }
   | {
-      /** Nothing was stored: another worker owns the project (`epoch`) or committed a poll of it first (`version`). */
+      /** Nothing was stored, because the project has another token by now: another worker may own it. */
       readonly type: 'store.commit_refused';
       readonly project: string;
-      readonly reason: RefusalReason;
-      /**
-       * Whether this worker made the commit under an earlier ownership. Its current ownership is then still valid.
-       */
-      readonly isFromEarlierOwnership: boolean;
     }
   | {
       readonly type: 'worker.claimed' | 'worker.released' | 'worker.lease_lost';

@@ -30,7 +30,7 @@ export interface FailureReporterOptions {
   readonly shutdown: Shutdown;
   /**
    * With several workers: the current lease, under which the store hands out failures; undefined without one. Another
-   * worker may hold failures that were handed out under an earlier lease.
+   * worker may report failures that were handed out under an earlier lease.
    */
   readonly lease?: () => number | undefined;
 }
@@ -51,7 +51,10 @@ export class FailureReporter {
   /** Reports that ended since the last check began, whose result may still list them as pending. */
   #ended = new Set<string>();
   /** Settlements whose line was logged, but which may not be stored. */
-  readonly #logged = new Map<string, { readonly failure: FailureKey; readonly settled: Settled }>();
+  readonly #logged = new Map<
+    string,
+    { readonly failure: PendingFailure; readonly settled: Settled }
+  >();
   /** When postponed failures are due, epoch ms. */
   readonly #nextTries = new Set<number>();
 
@@ -83,6 +86,13 @@ export class FailureReporter {
         this.#nextCheck = clock.timeout(this.#intervalMs(), () => this.wake());
       }
     });
+  }
+
+  /** Whether a failure of the project is being reported, or its line is written and its settlement not stored. */
+  isReporting(project: string): boolean {
+    const reports = this.#running.values().map((report) => report.project);
+    const unstored = this.#logged.values().map((logged) => logged.failure.project);
+    return [...reports, ...unstored].includes(project);
   }
 
   /** Starts no further reports; resolves when the running ones have ended. */
@@ -209,7 +219,7 @@ export class FailureReporter {
     await this.#settle(failure, settled);
   }
 
-  async #settle(failure: FailureKey, settled: Settled): Promise<void> {
+  async #settle(failure: PendingFailure, settled: Settled): Promise<void> {
     const { store, clock } = this.#options;
     const key = keyOf(failure);
     try {

@@ -13,11 +13,11 @@ import {
 } from '../support/postgres-store.ts';
 import { describeStore } from './store-suite.ts';
 
-/** Resets a store to its state after creation, except for the numbers of its ownerships and configurations. */
+/** Resets a store to its state after creation. */
 const CLEAR = `DO $$ BEGIN
   EXECUTE (
     SELECT 'TRUNCATE ' || string_agg(format('evalwatch.%I', tablename), ', ') || ' RESTART IDENTITY'
-    FROM pg_tables WHERE schemaname = 'evalwatch' AND tablename NOT IN ('schema_version', 'rate', 'configuration'));
+    FROM pg_tables WHERE schemaname = 'evalwatch' AND tablename NOT IN ('schema_version', 'rate'));
 END $$`;
 
 // A worker that owns every project. The tests share a database, and a worker while it is fit.
@@ -77,15 +77,15 @@ async function openWorker(url: string) {
       signal: new AbortController().signal,
     }),
   );
-  const owned = new Set<string>();
+  const identity = { id, version: '1.0.0', configDigest: '' };
   let isFit = true;
   const owning: Store = {
     ...store,
     configureProjects: async (ids, at) => {
       await store.configureProjects(ids, at);
-      for (const { project, epoch } of await coordinator.claim(id, ids, ids.length)) {
-        store.own(project, epoch);
-        owned.add(project);
+      await coordinator.claim(identity, ids);
+      for (const { project, token } of await coordinator.list(id)) {
+        store.ownership.own(project, token);
       }
     },
     events: async (...asked) => {
@@ -105,13 +105,11 @@ async function openWorker(url: string) {
     /** Joins, and emits its events to this observer. */
     join: async (emit: Observer) => {
       observe = emit;
-      const identity = { id, version: '1.0.0', configDigest: '' };
-      await connectPatiently(() => coordinator.join(identity));
+      await connectPatiently(() => coordinator.renew(identity));
     },
     leave: () => coordinator.leave(id).catch(() => undefined),
     disownAll: () => {
-      for (const project of owned) store.disown(project);
-      owned.clear();
+      for (const project of store.ownership.tokens.keys()) store.ownership.disown(project);
     },
   };
 }

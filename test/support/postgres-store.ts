@@ -3,7 +3,7 @@ import type { Client } from 'pg';
 import { afterAll, beforeAll, describe, type TestOptions } from 'vitest';
 import { IN_CI } from './debian-tool.ts';
 import { systemClock } from '../../src/app/clock.ts';
-import type { Coordinator } from '../../src/coordination/ports.ts';
+import type { Coordinator, WorkerIdentity } from '../../src/coordination/ports.ts';
 import type { KnownRecord } from '../../src/domain/record.ts';
 import { StoreError } from '../../src/monitor/errors.ts';
 import type { Clock } from '../../src/monitor/ports/clock.ts';
@@ -127,8 +127,9 @@ export async function startWorker(
       signal: gaveUp.signal,
     }),
   );
-  const identity = { id, version: '1.0.0', configDigest: 'same' };
-  await connectPatiently(() => coordinator.join(identity));
+  // Of another configuration than others, so that it gets all that are free.
+  const identity = { id, version: '1.0.0', configDigest: id };
+  await connectPatiently(() => coordinator.renew(identity));
   return {
     id,
     identity,
@@ -136,8 +137,18 @@ export async function startWorker(
     coordinator,
     log,
     /** Returns the ids of the projects that it got. */
-    claim: (projects: readonly string[], most = projects.length) =>
-      claim(store, coordinator, id, projects, most),
+    claim: (projects: readonly string[], as: WorkerIdentity = identity) =>
+      claim(store, coordinator, as, projects),
+    /** Gives these projects back. */
+    release: async (projects: readonly string[]) => {
+      const { tokens } = store.ownership;
+      await store.ownership.flush();
+      await coordinator.release(
+        id,
+        new Map(projects.map((each) => [each, tokens.get(each) ?? randomUUID()])),
+      );
+      for (const project of projects) store.ownership.disown(project);
+    },
     /** Commits a poll of a project with these statuses by id. */
     see: (project: string, statuses: Readonly<Record<string, string>>, at = 1000) =>
       see(store, project, statuses, at),
@@ -165,14 +176,15 @@ export async function connectPatiently<Result>(connect: () => Promise<Result>): 
 }
 
 async function claim(
-  store: PostgresStore,
+  { ownership }: PostgresStore,
   coordinator: Coordinator,
-  worker: string,
+  worker: WorkerIdentity,
   projects: readonly string[],
-  most: number,
 ): Promise<readonly string[]> {
-  const claimed = await coordinator.claim(worker, projects, most);
-  for (const { project, epoch } of claimed) store.own(project, epoch);
+  await coordinator.claim(worker, projects);
+  const listed = await coordinator.list(worker.id);
+  const claimed = listed.filter(({ project }) => !ownership.tokens.has(project));
+  for (const { project, token } of claimed) ownership.own(project, token);
   return claimed.map(({ project }) => project).toSorted();
 }
 

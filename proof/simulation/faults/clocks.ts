@@ -1,32 +1,7 @@
 import { hash } from 'node:crypto';
 import type { Machine } from '../machine.ts';
-import type { Course, Life, Simulation } from '../parts.ts';
-import { HOUR, JITTER_MS, MINUTE, type Project, SECOND } from '../scenario.ts';
-
-/** Maximum time that a lease can have left, ms (src/store/postgres/ownership/lease.ts). */
-const MAX_REMAINDER_MS = 10 * MINUTE;
-/** Time, in addition to a lease, after which a worker has noticed that its lease did not hold, ms. */
-const NOTICED_AFTER_MS = 30 * SECOND;
-
-/** The clock of the database. */
-export function createDatabaseClock(course: Course) {
-  const { kernel, leaseMs } = course;
-  let offset = 0;
-  let doubtedAt = -Infinity;
-  return {
-    /** How far it is off, ms. */
-    offset: () => offset,
-    /** Sets the clock back: leases of dead workers would hold again, and places for requests lie in the future. */
-    setBack: (ms = kernel.random() * (kernel.chance(0.5) ? 3 * HOUR : 10 * MINUTE)) => {
-      if (course.isCalm()) return;
-      course.act('database clock set back');
-      offset -= ms;
-      if (ms > MAX_REMAINDER_MS - leaseMs) doubtedAt = kernel.now();
-    },
-    /** Whether it was just set back so far that no lease holds before its renewal: a project may have two acting owners. */
-    areLeasesDoubted: () => kernel.now() <= doubtedAt + NOTICED_AFTER_MS + leaseMs,
-  };
-}
+import type { Life, Simulation } from '../parts.ts';
+import { HOUR, JITTER_MS, MINUTE, type Project } from '../scenario.ts';
 
 /** The wall clocks of the hosts, which are set forward and back. */
 export function createWallClocks({ course, hosts, setbacks, rollouts, conditions }: Simulation) {

@@ -60,6 +60,7 @@ export function createFailovers(simulation: Simulation) {
       standby = undefined;
       course.act('failover');
       watch.failedOver();
+      simulation.deadLeases.failedOver();
       rollouts.failedOver();
       // Virtual time stands still meanwhile.
       void kernel

@@ -4,17 +4,9 @@ import { HOUR, MINUTE, SECOND } from '../scenario.ts';
 export const MAX_STOP_MS = 60 * SECOND;
 /** Probability that a process dies after a write or an event, with one project. */
 const SUDDEN_DEATH = 0.03;
-/** Probability that the clock of the database is set back while the lease of a dead worker ends. */
-const CLOCK_SET_AT_DEATH = 0.1;
-/** Share of a lease after which the others have read its renewal: two beats and a margin. */
-const READ = 0.8;
-const RENEWALS_PER_LEASE = 4;
-/** Deaths of a worker per hour right after a renewal, with the database's clock set back before another worker reads it. */
-const DEATHS_AT_RENEWAL_AN_HOUR = 0.15;
-
 /** Ends, pauses and resumes the processes. */
 export function createEndings(simulation: Simulation) {
-  const { course, backend, oracle, watch, requestRate, databaseClock, wallClocks } = simulation;
+  const { course, backend, oracle, watch, requestRate, wallClocks } = simulation;
   const { kernel, isShared, isCalm, act, later, fault, bug } = course;
   const usualDeath = SUDDEN_DEATH / course.projects.length / (isShared ? 2 : 1);
 
@@ -40,11 +32,6 @@ export function createEndings(simulation: Simulation) {
     own.machine.kill();
     own.access.kill();
     own.host.life = undefined;
-    if (isShared && kernel.chance(CLOCK_SET_AT_DEATH)) {
-      kernel.after(kernel.between(READ * course.leaseMs, course.leaseMs), () =>
-        databaseClock.setBack(),
-      );
-    }
     await compare(false);
     later(downMs, () => simulation.start(own.host));
   }
@@ -113,20 +100,6 @@ export function createEndings(simulation: Simulation) {
       if (isCalm() || !kernel.chance(probability)) return;
       soon(own, () => void kill(own).catch(bug));
     },
-    /**
-     * Sometimes kills a worker after a renewal that nobody else has read, and sets the database's clock back so far that the
-     * lease is longer than any lease can be and does not hold. Half an hour later it would hold again. Its host rests
-     * meanwhile: others should get its projects.
-     */
-    dieAtRenewalSometimes: (own: Life) => {
-      const probability =
-        (DEATHS_AT_RENEWAL_AN_HOUR / HOUR) * (course.leaseMs / RENEWALS_PER_LEASE);
-      if (isCalm() || !kernel.chance(probability)) return;
-      soon(own, () => {
-        void kill(own, HOUR).catch(bug);
-        databaseClock.setBack(kernel.between(20, 40) * MINUTE);
-      });
-    },
     stop,
     /** Sometimes restarts the process within a second, while it waits for something. */
     stopSometimes: (own: Life, probability: number) => {
@@ -150,7 +123,7 @@ const MEAN_INTERVAL_MINUTES = 25;
  * @param pick draws when a fault comes, which one, and where
  */
 export function startDisturbances(simulation: Simulation, pick: () => number): void {
-  const { course, hosts, endings, wallClocks, databaseClock } = simulation;
+  const { course, hosts, endings, wallClocks } = simulation;
   const { kernel, isShared, bug } = course;
 
   /** Returns the kind of fault that a random number stands for. */
@@ -177,8 +150,7 @@ export function startDisturbances(simulation: Simulation, pick: () => number): v
       if (own.steadySince !== undefined) void endings.stop(own).catch(bug);
     } else if (kind === 'pause') endings.pause(own);
     else if (kind === 'clock set') {
-      if (isShared && kernel.chance(0.4)) databaseClock.setBack();
-      else wallClocks.set(own);
+      wallClocks.set(own);
     } else if (kind === 'bad network') simulation.conditions.worsenNetwork();
     else if (kind === 'failover') simulation.failovers.failOver();
     else if (kind === 'partition') simulation.partitions.begin(own.host);

@@ -4,7 +4,7 @@ import type * as OpenWorkRoom from '../../../src/store/open-work.ts';
 import type { Attempt, Database, Statement } from '../../../src/store/postgres/database.ts';
 import type * as PgErrorsRoom from '../../../src/store/postgres/errors.ts';
 import type * as PostgresRoom from '../../../src/store/postgres/postgres-store.ts';
-import type { Backend, ReadLease } from '../backend.ts';
+import type { Backend } from '../backend.ts';
 import type { Kernel } from '../kernel.ts';
 import { START } from '../machine.ts';
 import type { Hooks } from '../process.ts';
@@ -17,8 +17,6 @@ const URL_OF_WORKERS = 'postgres://nobody@simulated/database';
 export interface PostgresBackendOptions extends Pick<SenderOptions, 'leaseMs' | 'weather'> {
   readonly kernel: Kernel;
   readonly source: string;
-  /** How far the clock of the database is off, ms. */
-  readonly clockOffset: () => number;
   readonly fault: (text: string) => void;
 }
 
@@ -64,9 +62,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
               if (kinds.releases && !isLate) process.onReleaseFailed();
               throw toStoreError(given.error, []);
             }
-            if (kinds.readsLeases) {
-              process.onLeasesRead(given.rows as unknown as readonly ReadLease[]);
-            }
+            if (kinds.readsLeases) process.onBeat();
             return given.rows;
           }),
         attempt: <Row>(statement: Statement, values: readonly unknown[]) =>
@@ -125,7 +121,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
 /** Returns a function that executes a statement, reports its effects, and a fault if its process may not cause them. */
 function watch(
   server: Server,
-  { kernel, clockOffset, fault }: Pick<PostgresBackendOptions, 'kernel' | 'clockOffset' | 'fault'>,
+  { kernel, fault }: Pick<PostgresBackendOptions, 'kernel' | 'fault'>,
 ) {
   return async (
     process: Hooks,
@@ -135,37 +131,32 @@ function watch(
     const { name } = process.machine;
     const kinds = kindsOf(statement.text);
     const before =
-      kinds.configures || kinds.commits
+      kinds.configures || kinds.commits || kinds.claims
         ? new Map((await server.projects()).map((row) => [row.id, row]))
         : undefined;
-    const claimant = kinds.postponesFailure ? await server.claimant(Number(values[0])) : null;
     const onClaimed = kinds.claims ? process.onClaiming() : undefined;
-    const rows = await server.run(statement, values, START + kernel.now() + clockOffset());
-    if (claimant !== null && claimant !== name) {
-      const isFreed = (await server.claimant(Number(values[0]))) !== claimant;
-      if (isFreed)
-        fault(`${name} freed failure ${Number(values[0])}, which ${claimant} has claimed`);
-    }
-    if (kinds.configures && (rows as readonly { epoch: number | null }[])[0]?.epoch != null) {
+    const rows = await server.run(statement, values, START + kernel.now());
+    if (kinds.configures) {
       const projects = values[0] as readonly string[];
       kernel.note(`${name} configures ${projects.join()}`);
       const added = projects.filter((id) => before?.get(id)?.removed_at !== null);
-      process.onConfigured({ projects, added, isConditional: values[3] !== null });
+      process.onConfigured({ projects, added });
     }
-    if (kinds.claimsFailures) {
-      for (const { project, removed_at } of rows as readonly ClaimedFailure[]) {
-        if (removed_at === null) process.onFailureClaimed(project);
-      }
+    if (kinds.postponesFailure || kinds.settlesFailure) {
+      const project = await server.projectOf(Number(values[0]));
+      if (project?.removed_at === null) process.onFailureTaken(project.id);
     }
     if (onClaimed !== undefined) {
-      const claimed = (rows as readonly { readonly id: string }[]).map(({ id }) => id);
+      const claimed = (await server.projects())
+        .filter(({ id, owner }) => owner === name && before?.get(id)?.owner !== name)
+        .map(({ id }) => id);
       if (claimed.length > 0) kernel.note(`${name} owns ${claimed.join()}`);
       onClaimed(claimed);
     }
     if (kinds.commits) {
-      for (const { id, version, removed_at } of await server.projects()) {
+      for (const { id, token, removed_at } of await server.projects()) {
         const earlier = before?.get(id);
-        if (version === earlier?.version) continue;
+        if (token === earlier?.token) continue;
         if (earlier?.owner !== name) {
           fault(`${name} committed ${id}, which ${earlier?.owner ?? 'nobody'} owns`);
         }
@@ -175,10 +166,4 @@ function watch(
     }
     return rows;
   };
-}
-
-interface ClaimedFailure {
-  readonly project: string;
-  /** Null while it is configured. */
-  readonly removed_at: number | null;
 }

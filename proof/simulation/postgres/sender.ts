@@ -122,7 +122,7 @@ export function createSender(options: SenderOptions): Sender {
 
   /** Reports the effect of a statement on the database, before its sender gets the answer. */
   function report(kinds: StatementKinds, { isDone }: { readonly isDone: boolean }): void {
-    if (kinds.beginsLease || (kinds.renewsLease && isDone)) process.onRenewed();
+    if (kinds.renewsLease && isDone) process.onRenewed();
     if (kinds.endsLease) process.onLeft();
     if (kinds.writes && machine.isAlive()) process.onWritten();
   }
@@ -153,7 +153,7 @@ export function createSender(options: SenderOptions): Sender {
     if (!isDelivered || !isAnswered || outMs > Math.min(LATE_MS, limitMs)) onTrouble();
     const sendAnswer = (given: Answer<Row>) => {
       if (kernel.now() - sentAt > LATE_MS) onTrouble();
-      report(kinds, { isDone: 'rows' in given && given.rows.length > 0 });
+      report(kinds, { isDone: 'rows' in given });
       if (isCutOff()) {
         onTrouble();
         if (timer === undefined) answer(sentAt + limitMs - kernel.now(), unanswered());
@@ -193,7 +193,7 @@ export function createSender(options: SenderOptions): Sender {
     send: (statement, values, { timeoutMs, signal }) => {
       const { fails, slow } = weather();
       const kinds = kindsOf(statement.text);
-      if (kinds.renewsLease || kinds.beginsLease) process.onBeat();
+      if (kinds.renewsLease) process.onBeat();
       const project = kinds.commits ? String(values[0]) : undefined;
       const isRepetition = kernel.now() < (heldUp.get(project ?? '') ?? -Infinity);
       const isUnreachable = isCutOff();
@@ -218,20 +218,19 @@ export function createSender(options: SenderOptions): Sender {
 const PATTERNS = {
   /** Commits polls, or settles a failure. */
   writes: /INSERT INTO evalwatch\.(?:transition|settlement)\b/,
-  commits: /version = (?:\w+\.)?version \+ 1/,
-  /** Changes the configured projects if it returns a number. */
-  configures: /UPDATE evalwatch\.configuration c SET epoch\b/,
+  commits: /SET token = \$3, prompts\b/,
+  /** Changes the configured projects. */
+  configures: /SET removed_at = CASE WHEN\b/,
   /** Gives a worker projects. */
-  claims: /RETURNING p\.id, p\.epoch\b/,
+  claims: /SET owner = \$1, token = gen_random_uuid\(\)/,
   postponesFailure: /UPDATE evalwatch\.failure f\s+SET tries = \$2/,
-  claimsFailures: /UPDATE evalwatch\.failure f SET claimed_by = \$4\s+FROM due\b/,
-  beginsLease: /INSERT INTO evalwatch\.worker\b/,
-  /** Renews a lease if it returns a row. */
-  renewsLease: /UPDATE evalwatch\.worker SET expires_at\b/,
+  settlesFailure: /UPDATE evalwatch\.failure f\s+SET settled_at = \$2/,
+  renewsLease: /INSERT INTO evalwatch\.worker\b/,
   /** Reads the leases of all workers. */
-  readsLeases: /\bAS expires_us\b/,
+  readsLeases: /\bAS has_free\b/,
+  listsProjects: /\bAS "hasPending"/,
   /** Gives projects back. */
-  releases: /SET owner = NULL, .*\s+WHERE owner = \$1 AND id IN\b/,
+  releases: /SET owner = NULL, .*\s+FROM unnest\b/,
   endsLease: /DELETE FROM evalwatch\.worker WHERE worker = \$1$/,
   grants: /UPDATE evalwatch\.rate\b/,
 };

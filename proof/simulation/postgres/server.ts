@@ -13,7 +13,7 @@ import { START } from '../machine.ts';
 /** A row of `evalwatch.project`. */
 interface StoredProject {
   readonly id: string;
-  readonly version: number;
+  readonly token: string;
   readonly owner: string | null;
   /** Null while it is configured. */
   readonly removed_at: number | null;
@@ -27,8 +27,8 @@ export interface Server extends AsyncDisposable {
   /** Executes a statement at this time of the server, epoch ms. @throws {DatabaseError} */
   run(statement: Statement, values: readonly unknown[], nowMs: number): Promise<readonly unknown[]>;
   projects(): Promise<readonly StoredProject[]>;
-  /** Returns the worker that has claimed a failure. */
-  claimant(transitionId: number): Promise<string | null>;
+  /** Returns the project of a failure. */
+  projectOf(transitionId: number): Promise<StoredProject | undefined>;
   openReader(): StoreReader;
   /** Copies everything that is stored now. Returns the function that undoes everything from then on. */
   save(): () => Promise<void>;
@@ -114,11 +114,11 @@ export async function openServer(source: string): Promise<Server> {
       time.ms = nowMs;
       return query(statement, values);
     },
-    projects: () => query({ text: 'SELECT id, version, owner, removed_at FROM evalwatch.project' }),
-    claimant: async (id) => {
-      const text = 'SELECT claimed_by FROM evalwatch.failure WHERE transition_id = $1';
-      const [row] = await query<{ readonly claimed_by: string | null }>({ text }, [id]);
-      return row?.claimed_by ?? null;
+    projects: () => query({ text: 'SELECT id, token, owner, removed_at FROM evalwatch.project' }),
+    projectOf: async (transitionId) => {
+      const text = `SELECT p.id, p.token, p.owner, p.removed_at FROM evalwatch.project p
+        JOIN evalwatch.failure f USING (project_key) WHERE f.transition_id = $1`;
+      return (await query<StoredProject>({ text }, [transitionId]))[0];
     },
     openReader: () => {
       const sleep = () => Promise.reject(new Error('no statement takes time here'));

@@ -38,9 +38,8 @@ interface Told {
 }
 
 /** Records everything served and committed, and compares it with what is stored and emitted. */
-export function createOracle({ course, world, databaseClock }: Simulation) {
+export function createOracle({ course, world }: Simulation) {
   const { isShared } = course;
-  const { areLeasesDoubted } = databaseClock;
   const { projects } = world;
   const states = new Map<string, State>(projects.map((project) => [project, UNKNOWING]));
   const batches = new Map<string, Batch[]>(projects.map((project) => [project, []]));
@@ -106,7 +105,7 @@ export function createOracle({ course, world, databaseClock }: Simulation) {
       const { transitionId, errorInfo, promptId } = event;
       const told = toldFailures.get(transitionId) ?? [];
       if (lost.get(transitionId) !== promptId) {
-        const mayBeToldAgain = claimsLost.has(transitionId) || areLeasesDoubted();
+        const mayBeToldAgain = claimsLost.has(transitionId);
         if (settled.has(transitionId) && !mayBeToldAgain) {
           faults.push(`failure ${transitionId} was told after its end`);
         }

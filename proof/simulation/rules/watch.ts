@@ -8,10 +8,8 @@ import { MAX_REQUESTS_PER_SECOND, MINUTE, SECOND } from '../scenario.ts';
 const TROUBLE_MS = 30_000;
 /** How much slower than true time a worker's clock may be during a lease, and the time for which it may be off, ms. */
 const CLOCK_TOLERANCE_MS = 10;
-/** Time within which a poll whose commit was refused has to be made again: three attempts with all their retries, ms. */
+/** Time within which a poll whose commit was refused has to be made again, ms. */
 const REPEAT_MS = 60_000;
-/** Refusals after which a poll is not made again. */
-const MAX_REFUSALS = 3;
 /** Time after a failed request within which a worker need not repeat a poll: a beat and its retry, ms. */
 const UNANSWERED_MS = 10_000;
 /** Time from a failed release to the next beat, ms: less than between two regular beats with the longest leases. */
@@ -22,10 +20,10 @@ const SAME_RUN_MS = 3;
 const MAX_WAIT_MS = 70 * 60_000;
 
 /** Checks the running processes for faults that the store does not show. */
-export function createWatch({ course, databaseClock }: Simulation) {
-  const { kernel, isShared, projects, fault } = course;
+export function createWatch(simulation: Simulation) {
+  const { kernel, isShared, projects, fault } = simulation.course;
   /** Length of the workers' leases, ms; undefined without leases. */
-  const leaseMs = isShared ? course.leaseMs : undefined;
+  const leaseMs = isShared ? simulation.course.leaseMs : undefined;
   const troubledAt = new Map<string, number>();
   const unansweredAt = new Map<string, number>();
   let failedOverAt = -Infinity;
@@ -35,8 +33,8 @@ export function createWatch({ course, databaseClock }: Simulation) {
   const tellers = new Map<number, { readonly process: string; readonly at: number }[]>();
   /** Last polls by process and project: when each was due by the clock of the process, and when it started. */
   const starts = new Map<string, { readonly dueAt: number; readonly at: number }>();
-  /** Polls that run, by process and project, with the commits that were refused since. */
-  const polls = new Map<string, { refusals: number; refusedAt: number }>();
+  /** Polls that run, or whose commit was refused, by process and project. */
+  const polls = new Map<string, object>();
 
   function hasTroubleSince(process: string, at: number): boolean {
     return Math.max(troubledAt.get(process) ?? -Infinity, failedOverAt) >= at;
@@ -49,11 +47,9 @@ export function createWatch({ course, databaseClock }: Simulation) {
     if (now > until) fault(`failure ${transitionId} was told by ${process}, which has no lease`);
     const before = tellers.get(transitionId) ?? [];
     const troubleMs = TROUBLE_MS + leaseMs;
-    const isDoubted = databaseClock.areLeasesDoubted();
     for (const other of before) {
       const isExcused =
         other.process === process ||
-        isDoubted ||
         hasTroubleSince(process, now - troubleMs) ||
         hasTroubleSince(other.process, other.at - troubleMs);
       if (!isExcused) fault(`failure ${transitionId} was told by ${other.process} and ${process}`);
@@ -61,16 +57,16 @@ export function createWatch({ course, databaseClock }: Simulation) {
     tellers.set(transitionId, [...before, { process, at: now }]);
   }
 
-  /** Checks that the worker, which still owns the project, repeats a poll whose commit was refused for its version. */
+  /** Checks that a project whose commit was refused is polled again, unless another worker claims it. */
   function refused(process: string, project: string): void {
     const key = `${process} ${project}`;
     const poll = polls.get(key);
     if (poll === undefined) return;
-    const refusals = (poll.refusals += 1);
-    const at = (poll.refusedAt = kernel.now());
+    const at = kernel.now();
     kernel.after(REPEAT_MS, () => {
-      const isSame = polls.get(key) === poll && poll.refusals === refusals;
-      if (!isSame || hasTroubleSince(process, at)) return;
+      const isWatched = simulation.rollouts.isWatched(project);
+      if (polls.get(key) !== poll || !isWatched || hasTroubleSince(process, at)) return;
+      if ((unansweredAt.get(process) ?? -Infinity) >= at - UNANSWERED_MS) return;
       fault(`${project} was not polled again by ${process}, whose commit was refused`);
     });
   }
@@ -83,14 +79,6 @@ export function createWatch({ course, databaseClock }: Simulation) {
     }
   }
 
-  /** Checks that the next run begins only after the poll of the last one was repeated, or refused for the last time. */
-  function checkRepeated(process: string, project: string): void {
-    const { refusals = 0, refusedAt = 0 } = polls.get(`${process} ${project}`) ?? {};
-    if (refusals === 0 || refusals >= MAX_REFUSALS || hasTroubleSince(process, refusedAt)) return;
-    if ((unansweredAt.get(process) ?? -Infinity) >= refusedAt - UNANSWERED_MS) return;
-    fault(`${project} was not polled again by ${process}, whose commit was refused`);
-  }
-
   /** Checks that a run is started once, unless the clock was set back by an interval or more. */
   function started(machine: Machine, project: string, lagMs: number): void {
     const key = `${machine.name} ${project}`;
@@ -100,8 +88,7 @@ export function createWatch({ course, databaseClock }: Simulation) {
       fault(`a run of ${project} was started twice by ${machine.name}`);
     }
     starts.set(key, { dueAt, at: kernel.now() });
-    checkRepeated(machine.name, project);
-    polls.set(key, { refusals: 0, refusedAt: -Infinity });
+    polls.set(key, {});
   }
 
   /**
@@ -130,9 +117,7 @@ export function createWatch({ course, databaseClock }: Simulation) {
       } else if (event.type === 'poll.finished') {
         polls.delete(`${machine.name} ${event.project}`);
       } else if (event.type === 'store.commit_refused') {
-        if (event.reason === 'version') refused(machine.name, event.project);
-        // It does not own the project any more.
-        else polls.delete(`${machine.name} ${event.project}`);
+        refused(machine.name, event.project);
       } else if (event.type === 'worker.released') {
         forget((process) => process === machine.name);
       } else if (event.type === 'store.commit_failed' || event.type === 'worker.lease_lost') {

@@ -21,7 +21,7 @@ export const store: Row = {
       {
         title: 'Failed commits',
         description:
-          'Failed write transactions and failed reads for scrapes, by reason. A change that is not committed is neither counted nor logged. With several workers also refused commits: another worker owned the project (epoch) or committed first (version). A later poll finds the same changes.',
+          'Failed write transactions and failed reads for scrapes, by reason. A change that is not committed is neither counted nor logged. With several workers also refused commits: another worker has owned the project since. A later poll finds the same changes.',
         unit: 'short',
         width: 8,
         alerts: ['EvalwatchStoreWriteFailing'],
@@ -30,10 +30,7 @@ export const store: Row = {
         '{{reason}}',
         'sum by (reason) (increase(evalwatch_store_commit_failures_total[$__rate_interval])) > 0',
       ],
-      [
-        'refused: {{reason}}',
-        'sum by (reason) (increase(evalwatch_store_commits_refused_total[$__rate_interval])) > 0',
-      ],
+      ['refused', 'sum(increase(evalwatch_store_commits_refused_total[$__rate_interval])) > 0'],
     ),
     lines(
       {

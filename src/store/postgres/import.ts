@@ -151,8 +151,7 @@ function toStored(table: Table, row: Row): Readonly<Record<string, unknown>> {
       datasets: JSON.parse(String(datasets)),
     };
   }
-  // No commit of a worker made the transition: no ownership has the epoch 0.
-  return table === 'transition' ? { ...clean, epoch: 0, version: 0 } : clean;
+  return clean;
 }
 
 /** Lets later rows go on with the numbers of the source. */

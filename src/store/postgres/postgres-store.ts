@@ -13,9 +13,8 @@ import {
   unknownProject,
 } from '../rows.ts';
 import { PostgresReader } from './postgres-reader.ts';
-import { createProjectChanges } from './configure.ts';
+import { configure } from './configure.ts';
 import { createCoordinator } from './ownership/coordinator.ts';
-import { createEpochs, type Epochs } from './ownership/epochs.ts';
 import {
   type Database,
   type DatabaseOptions,
@@ -23,16 +22,15 @@ import {
   type Statement,
 } from './database.ts';
 import {
-  CLAIM_PENDING,
-  claimParameters,
-  FAILING,
+  PENDING,
+  pendingParameters,
   POSTPONE,
   postponeParameters,
   SETTLE,
   settleParameters,
 } from './sql/failures.ts';
 import { migrate } from './sql/migrate.ts';
-import { createOwnedProjects } from './ownership/owned-projects.ts';
+import { OwnedProjects } from './ownership/owned-projects.ts';
 import { createOwnedSnapshot } from './ownership/owned-snapshot.ts';
 import { HEALTH } from './sql/projects.ts';
 import { PRUNING } from './sql/pruning.ts';
@@ -41,7 +39,7 @@ import { readUrl } from './url.ts';
 export interface PostgresOptions {
   /** Such as `postgres://user:password@one,two:5433/database?sslmode=verify-full`; a secret. */
   readonly url: string;
-  /** Name of this worker, as in `WorkerIdentity`. Failures are claimed under it. */
+  /** Name of this worker, as in `WorkerIdentity`. */
   readonly worker: string;
   readonly leaseMs: number;
   readonly clock: Clock;
@@ -53,26 +51,15 @@ export interface PostgresOptions {
   readonly open?: (options: DatabaseOptions) => Database;
 }
 
-/** A store that several workers write. It refuses commits of projects that its worker does not own (reason `epoch`). */
-export interface PostgresStore extends Store, Ownership {
+/** A store that several workers write. It refuses commits of projects that its worker does not own. */
+export interface PostgresStore extends Store {
+  readonly ownership: Ownership;
   /** Version of the server, such as `15.18`. */
   readonly serverVersion: string;
   /** Returns the configured projects that this worker owns. @throws {StoreError} */
   ownedSnapshot(): Promise<OwnedSnapshot>;
-  /** Returns projects with pending failures, also those of other workers. @throws {StoreError} */
-  failingProjects(): Promise<readonly FailingProject[]>;
-  /**
-   * Does what `configureProjects` does, but only if the change with the number `newest` is still the newest one, and
-   * `configureProjects` is not under way. Returns whether it did. @throws {StoreError}
-   */
-  restoreProjects(ids: readonly string[], at: number, newest: number): Promise<boolean>;
-}
-
-/** A project with pending failures. */
-export interface FailingProject {
-  readonly project: string;
-  /** Whether the project has left the configuration. */
-  readonly removed: boolean;
+  /** Does what `configureProjects` does, unless that is under way. Returns whether it did. @throws {StoreError} */
+  restoreProjects(ids: readonly string[], at: number): Promise<boolean>;
 }
 
 export interface Postgres {
@@ -124,16 +111,15 @@ export async function openPostgres(options: PostgresOptions): Promise<Postgres> 
   const timeoutMs = Math.min(MAX_LEASE_TIMEOUT_MS, Math.ceil(leaseMs / 3));
   const shared = open({ settings, connections: 1, timeoutMs, clock, signal });
   opened.defer(() => shared.close());
-  const epochs = createEpochs();
-  const coordinator = createCoordinator({ database: shared, clock, leaseMs, epochs });
+  const coordinator = createCoordinator(shared, leaseMs);
   const held = opened.move();
-  const store = createStore(database, { ...options, epochs }, first, () => held.disposeAsync());
+  const store = createStore(database, options, first, () => held.disposeAsync());
   return { store, coordinator };
 }
 
 function createStore(
   database: Database,
-  { clock, emit, worker, signal, epochs }: PostgresOptions & { readonly epochs: Epochs },
+  { clock, emit, worker, signal }: PostgresOptions,
   first: SizeRow | undefined,
   onClosed: () => Promise<void>,
 ): PostgresStore {
@@ -145,6 +131,8 @@ function createStore(
 
   /** Serial queue of the operations that create and delete projects. */
   const inProjectQueue = limitConcurrency(1);
+  /** Serial queue of settlements, which count error_ids up to a limit. */
+  const inSettlementQueue = limitConcurrency(1);
   /** Number of calls of `configureProjects` that have not ended. */
   let configuring = 0;
 
@@ -167,19 +155,13 @@ function createStore(
 
   const deleteRows: Database['query'] = (...asked) => inProjectQueue(() => write(...asked));
   const reader = new PostgresReader(database, clock);
-  const io = { database, read, write };
-  const ownedProjects = createOwnedProjects({ ...io, worker, clock, emit, signal, epochs });
+  const ownedProjects = new OwnedProjects({ database, read, write, clock, emit, signal });
   const readOwned = createOwnedSnapshot(database, worker);
-  const projectChanges = createProjectChanges({ database, clock, emit, signal });
   note(first);
 
   return {
     serverVersion: first?.server_version ?? '',
-    own: (project, epoch) => ownedProjects.own(project, epoch),
-    epoch: (project) => ownedProjects.epoch(project),
-    disown: (project) => ownedProjects.disown(project),
-    planTick: (project, at) => ownedProjects.planTick(project, at),
-    flush: guarded(() => ownedProjects.flush()),
+    ownership: ownedProjects,
     projects: guarded(() => reader.projects()),
     snapshot: guarded(async (project) => {
       await ownedProjects.flush();
@@ -200,14 +182,15 @@ function createStore(
     configureProjects: guarded(async (ids, at) => {
       configuring += 1;
       try {
-        await inProjectQueue(() => projectChanges.configure(ids, at));
+        await inProjectQueue(() => configure(database, clock, emit, ids, at));
       } finally {
         configuring -= 1;
       }
     }),
-    restoreProjects: guarded(async (ids, at, newest) => {
+    restoreProjects: guarded(async (ids, at) => {
       if (configuring > 0) return false;
-      return await inProjectQueue(() => projectChanges.restore(ids, at, newest));
+      await inProjectQueue(() => configure(database, clock, emit, ids, at));
+      return true;
     }),
     loadHealth: guarded(async (project) => {
       await ownedProjects.flush();
@@ -215,18 +198,23 @@ function createStore(
       if (row === undefined) throw unknownProject(project);
       return toHealth(row);
     }),
-    loadKnown: guarded(ownedProjects.loadKnown),
-    commitPoll: guarded(ownedProjects.commitPoll),
+    loadKnown: guarded((...asked) => ownedProjects.loadKnown(...asked)),
+    commitPoll: guarded((poll) => ownedProjects.commitPoll(poll)),
     pendingFailures: guarded(async (query) => {
-      const found = await read<PendingColumns>(CLAIM_PENDING, claimParameters(query, worker));
-      return found.map(toPendingFailure);
+      const rows = await read<PendingColumns & { readonly project_token: string }>(
+        PENDING,
+        pendingParameters(query, worker),
+      );
+      // Not those of a project that is being given back.
+      return rows
+        .filter(({ project, project_token }) => ownedProjects.tokens.get(project) === project_token)
+        .map(toPendingFailure);
     }),
-    failingProjects: guarded(() => read<FailingProject>(FAILING, [])),
     settleFailure: guarded(async (failure, settled, at) => {
-      await write(SETTLE, settleParameters(failure, settled, at));
+      await inSettlementQueue(() => write(SETTLE, settleParameters(failure, settled, at)));
     }),
     postponeFailure: guarded(async (failure, tries) => {
-      await write(POSTPONE, postponeParameters(failure, tries, worker));
+      await write(POSTPONE, postponeParameters(failure, tries));
     }),
     prune: guarded((limits) => prune(limits, deleteRows, openWork.isRefused)),
     size: async () => {

@@ -2,7 +2,6 @@ import type { Connection } from './connection.ts';
 import { assertIntact, toStoreError, withStoreErrors } from './errors.ts';
 import { HEALTH_COLUMNS } from '../rows.ts';
 import { takeLock } from './file.ts';
-import { SPECIAL } from './sql/failures.ts';
 import { findStore, openReadable } from './sqlite-reader.ts';
 
 /** Tables of the store as PostgreSQL has them, in an order in which they can be filled. */
@@ -62,10 +61,9 @@ function* select(db: Connection, table: ContentTable, path: string): Generator<R
 
 /** Rows of projects that are not being deleted. */
 const KEPT = 'WHERE project_key NOT IN (SELECT project_key FROM waste)';
-const IS_ERROR_ID = `label NOT IN (${SPECIAL})`;
 
 const SELECTS: Readonly<Record<ContentTable, string>> = {
-  project: `SELECT project_key, id, configured_at, removed_at, 0 AS version, ${HEALTH_COLUMNS}, prompts, datasets
+  project: `SELECT project_key, id, configured_at, removed_at, ${HEALTH_COLUMNS}, prompts, datasets
     FROM project p ORDER BY project_key`,
   record: `SELECT project_key, kind, id, since, missing, gone, status, status_raw, name, timestamp
     FROM record ${KEPT} ORDER BY project_key, kind, id`,
@@ -78,8 +76,6 @@ const SELECTS: Readonly<Record<ContentTable, string>> = {
     FROM settlement JOIN failure USING (transition_id) ${KEPT} ORDER BY settlement_id`,
   prompt_duration: `SELECT project_key, status, day, bucket, count
     FROM prompt_duration ${KEPT} ORDER BY project_key, status, day, bucket`,
-  error_total: `SELECT project_key, label,
-      iif(${IS_ERROR_ID}, row_number() OVER (PARTITION BY project_key, ${IS_ERROR_ID}), NULL) AS place,
-      count, first_seen_at, last_seen_at
+  error_total: `SELECT project_key, label, count, first_seen_at, last_seen_at
     FROM error_total ${KEPT} ORDER BY project_key, label`,
 };

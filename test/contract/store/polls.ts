@@ -205,7 +205,7 @@ export function describePolls(h: Harness): void {
       await h.see('p', { x: 'FAILED' }, 1100);
       const read = async () => [
         await h.store.snapshot(),
-        await h.store.loadKnown('p', KINDS),
+        (await h.store.loadKnown('p', KINDS)).listings,
         await h.store.transitions({}),
         await h.store.failures({}),
         await h.store.pendingFailures({ limitPerProject: 10 }),

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import { type CuttingProxy, startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
@@ -40,8 +41,7 @@ const unchanged = (at: number) => ({
   token: '',
   listings: new Map(),
 });
-const refusals = ({ log }: Worker) =>
-  log.of('store.commit_refused').map(({ project, reason }) => [project, reason]);
+const refusals = ({ log }: Worker) => log.of('store.commit_refused').map(({ project }) => project);
 
 async function startBehindProxy(db: TestDatabase) {
   const proxy = await startCuttingProxy(db.server.port);
@@ -56,31 +56,30 @@ async function startBehindProxy(db: TestDatabase) {
 describePostgres('changes of a PostgreSQL store', (open) => {
   describe('by commits of an earlier ownership', () => {
     const block = (db: TestDatabase) =>
-      db.begin(`UPDATE evalwatch.project SET epoch = nextval('evalwatch.epoch')`);
+      db.begin('UPDATE evalwatch.project SET token = gen_random_uuid()');
 
     it.each([
-      ['with changes', (worker: Worker) => worker.see('p', { x: 'FAILED' }), [true]],
+      ['with changes', (worker: Worker) => worker.see('p', { x: 'FAILED' })],
       [
         'without changes',
         async ({ store }: Worker) => {
           await store.commitPoll(unchanged(2000));
-          await store.flush();
+          await store.ownership.flush();
         },
-        [],
       ],
-    ] as const)('do not end the current ownership (%s)', async (_name, commit, expected) => {
+    ] as const)('do not end the current ownership (%s)', async (_name, commit) => {
       await using db = await open();
       const worker = await db.owner(['p']);
       const blocking = await block(db);
       const committing = commit(worker);
       await db.untilWaiting(1);
-      worker.store.disown('p');
-      worker.store.own('p', 4711);
+      const token = randomUUID();
+      worker.store.ownership.disown('p');
+      worker.store.ownership.own('p', token);
       await blocking.query('COMMIT');
 
       expect(await committing).toBeUndefined();
-      const refused = worker.log.of('store.commit_refused');
-      expect(refused.map(({ isFromEarlierOwnership }) => isFromEarlierOwnership)).toEqual(expected);
+      expect(worker.store.ownership.tokens.get('p')).toBe(token);
     });
 
     it('are dropped when they cannot be written', async () => {
@@ -88,16 +87,16 @@ describePostgres('changes of a PostgreSQL store', (open) => {
       const worker = await db.owner(['p']);
       await worker.store.commitPoll(unchanged(2000));
       const blocking = await block(db);
-      const flushing = worker.store.flush().catch((error: unknown) => error);
+      const flushing = worker.store.ownership.flush().catch((error: unknown) => error);
       await db.untilWaiting(1);
-      worker.store.disown('p');
+      worker.store.ownership.disown('p');
       await db.query(`SELECT pg_terminate_backend(pid) FROM (${WAITING}) w`);
       await blocking.query('ROLLBACK');
       expect(await flushing).toMatchObject({ name: 'StoreError' });
 
-      await worker.coordinator.release(worker.id, ['p']);
+      await db.query('UPDATE evalwatch.project SET owner = NULL, token = gen_random_uuid()');
       await worker.claim(['p']);
-      await worker.store.flush();
+      await worker.store.ownership.flush();
       expect(refusals(worker)).toEqual([]);
       expect((await worker.store.loadHealth('p')).lastPollAt).toBe(1000);
     });
@@ -129,7 +128,7 @@ describePostgres('changes of a PostgreSQL store', (open) => {
       const committing = fail(given.worker);
       await db.untilWaiting(1);
       given.proxy.cut();
-      // The query that checks the outcome waits for it.
+      // The repetition waits for it.
       await db.untilWaiting(2);
       await blocking.query('ROLLBACK');
 
@@ -152,46 +151,26 @@ describePostgres('changes of a PostgreSQL store', (open) => {
   });
 
   describe('of the configured projects whose connection breaks', () => {
-    /** Number of requests of a configuration before the one that changes something. */
-    const CHANGE = 1;
+    const CHANGE = 0;
     const configured = async (db: TestDatabase) => {
       const text = 'SELECT id FROM evalwatch.project WHERE removed_at IS NULL ORDER BY id';
       return (await db.query(text)).map(({ id }) => id);
     };
 
-    it.each(TROUBLES)('are made nevertheless if it breaks %s', async (_name, begin, end) => {
+    it.each([
+      ['after they were made', 'loseAnswer', ['q']],
+      ['before they reach the server', 'loseRequest', ['p']],
+    ] as const)('say that they may have been made if it breaks %s', async (_name, lose, after) => {
       await using db = await open();
       await using given = await startBehindProxy(db);
       const { proxy, worker } = given;
-      begin(proxy, CHANGE);
-      const configuring = worker.store.configureProjects(['q'], 2);
-      await end(proxy, worker.log);
-      await configuring;
-      expect(worker.log.of('store.commit_failed')).not.toEqual([]);
-      expect(await configured(db)).toEqual(['q']);
-    });
-
-    it('do not undo a later change if they arrive late', async () => {
-      await using db = await open();
-      await using given = await startBehindProxy(db);
-      const other = await db.worker();
-      const late = given.proxy.delayRequest(CHANGE);
-      await given.worker.store.configureProjects(['q'], 2);
-      await other.store.configureProjects(['p', 'q', 'r'], 3);
-      await late.deliver();
-      expect(await configured(db)).toEqual(['p', 'q', 'r']);
-    });
-
-    it('fail as busy if newer changes precede them again and again', async () => {
-      await using db = await open();
-      const { store } = await db.owner(['p']);
-      await db.query('UPDATE evalwatch.configuration SET epoch = 1000000');
-      await expect(store.configureProjects(['q'], 2)).rejects.toMatchObject({
+      proxy[lose](CHANGE);
+      await expect(worker.store.configureProjects(['q'], 2)).rejects.toMatchObject({
         name: 'StoreError',
-        reason: 'busy',
-        message: expect.not.stringContaining('may have changed already') as unknown,
+        message: expect.stringContaining('may have changed already') as unknown,
       });
-      expect(await configured(db)).toEqual(['p']);
+      expect(worker.log.of('store.commit_failed')).toHaveLength(1);
+      expect(await configured(db)).toEqual(after);
     });
 
     it('fail without effect if no connection can be opened', async () => {
@@ -209,45 +188,30 @@ describePostgres('changes of a PostgreSQL store', (open) => {
       expect(await configured(db)).toEqual(['p']);
     });
 
-    it('fail if the database rejects the repetition, and warn that they may have been made', async () => {
+    it('do not say that they may have been made if the database refuses them', async () => {
       await using db = await open();
-      await using given = await startBehindProxy(db);
+      const worker = await db.owner(['p']);
       await db.query(
         `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
            AS 'BEGIN RAISE ''not allowed'' USING ERRCODE = ''42501''; END';
          CREATE TRIGGER refuse BEFORE UPDATE ON evalwatch.project EXECUTE FUNCTION refuse()`,
       );
-      given.proxy.loseRequest(CHANGE);
-      await expect(given.worker.store.configureProjects(['q'], 2)).rejects.toMatchObject({
+      await expect(worker.store.configureProjects(['q'], 2)).rejects.toMatchObject({
         name: 'StoreError',
         reason: 'other',
-        message:
-          'the database of store.postgres_url_file or _env refused (42501: not allowed); the watched projects may have changed already: repeat this once the database accepts it',
+        message: 'the database of store.postgres_url_file or _env refused (42501: not allowed)',
       });
-      await db.query('DROP TRIGGER refuse ON evalwatch.project');
-      await given.worker.store.configureProjects(['q'], 3);
-      expect(await configured(db)).toEqual(['q']);
-    });
-
-    it('fail at the shutdown deadline while the database cannot be reached', async () => {
-      await using db = await open();
-      await using given = await startBehindProxy(db);
-      const { proxy, worker } = given;
-      proxy.loseAnswer(CHANGE);
-      proxy.down();
-      const configuring = worker.store.configureProjects(['q'], 2).catch((error) => error);
-      worker.giveUp();
-      expect(await configuring).toMatchObject({ name: 'StoreError', reason: 'io' });
+      expect(await configured(db)).toEqual(['p']);
     });
   });
 
   it('by a poll without changes fail while the server is down, and are made when it is back', async () => {
     await using db = await open();
     const worker = await db.owner(['p']);
-    worker.store.planTick('p', 4242);
+    worker.store.ownership.planTick('p', 4242);
     await db.server.kill();
     await worker.store.commitPoll(unchanged(5000));
-    await expect(worker.store.flush()).rejects.toMatchObject({ name: 'StoreError' });
+    await expect(worker.store.ownership.flush()).rejects.toMatchObject({ name: 'StoreError' });
     await expect(worker.store.commitPoll(unchanged(6000))).rejects.toMatchObject({ reason: 'io' });
     expect(worker.log.of('store.commit_failed').length).toBeGreaterThanOrEqual(2);
 
@@ -257,25 +221,25 @@ describePostgres('changes of a PostgreSQL store', (open) => {
     const lastPollAt = async () => (await other.store.loadHealth('p')).lastPollAt;
     await vi.waitFor(async () => expect(await lastPollAt()).toBe(5000), PATIENCE);
     // The health of the rejected poll is not written later.
-    await worker.store.flush();
+    await worker.store.ownership.flush();
     expect(await lastPollAt()).toBe(5000);
-    await worker.coordinator.release(worker.id, ['p']);
-    const claimed = await other.coordinator.claim(other.id, ['p'], 1);
-    expect(claimed).toMatchObject([{ nextTickAt: 4242 }]);
+    await worker.release(['p']);
+    await other.claim(['p']);
+    expect(await other.coordinator.load(other.id, ['p'])).toMatchObject([{ nextTickAt: 4242 }]);
   });
 
-  it('by a poll without changes are refused once, if a failover has lost the last commit of the project', async () => {
+  it('by a poll without changes are refused, if a failover has lost the last commit of the project', async () => {
     await using db = await open();
     const worker = await db.owner(['p']);
     await worker.see('p', { x: 'FAILED' });
     // What a standby without the last commit has.
-    await db.query('UPDATE evalwatch.project SET version = version - 1');
+    await db.query('UPDATE evalwatch.project SET token = gen_random_uuid()');
 
     await worker.store.commitPoll(unchanged(5000));
-    await worker.store.flush();
+    await worker.store.ownership.flush();
 
-    // The poller then compares the whole listing with what is stored.
-    expect(await worker.store.commitPoll(unchanged(6000))).toBeUndefined();
-    expect(await worker.store.commitPoll(unchanged(7000))).toEqual([]);
+    expect(refusals(worker)).toEqual(['p']);
+    expect(worker.store.ownership.tokens.size).toBe(0);
+    expect((await worker.store.loadHealth('p')).lastPollAt).toBe(1000);
   });
 });

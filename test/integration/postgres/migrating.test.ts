@@ -18,7 +18,18 @@ const SLOW_INDEXES = `
     INSERT INTO public.seen VALUES (current_setting('statement_timeout'), current_setting('client_connection_check_interval'));
   END $$;
   CREATE EVENT TRIGGER slow ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION slow();`;
-const TO_VERSION_1 = `
+const TO_VERSION_6 = `
+  CREATE TABLE evalwatch.configuration ();
+  CREATE SEQUENCE evalwatch.epoch;
+  ALTER TABLE evalwatch.worker RENAME COLUMN configuration TO config_digest;
+  ALTER TABLE evalwatch.project DROP COLUMN token, ADD COLUMN epoch bigint NOT NULL DEFAULT 0,
+    ADD COLUMN version bigint NOT NULL DEFAULT 0;
+  ALTER TABLE evalwatch.transition DROP COLUMN token, ADD COLUMN epoch bigint NOT NULL,
+    ADD COLUMN version bigint NOT NULL;
+  ALTER TABLE evalwatch.failure ADD COLUMN claimed_by text;
+  ALTER TABLE evalwatch.error_total ADD COLUMN place smallint;
+  UPDATE evalwatch.schema_version SET version = 6, compatible_from = 1;`;
+const TO_VERSION_1 = `${TO_VERSION_6}
   DROP INDEX evalwatch.transition_failed;
   DROP TABLE evalwatch.prompt_duration;
   DROP TABLE evalwatch.error_total;
@@ -67,7 +78,7 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
 
     await Promise.all([one.migrate(), other.migrate()]);
 
-    expect(await db.query(VERSION)).toEqual([{ version: 6 }]);
+    expect(await db.query(VERSION)).toEqual([{ version: 7 }]);
     expect(await db.query(INDEX)).toHaveLength(1);
     expect(await db.query('SELECT DISTINCT * FROM seen')).toEqual([
       { statement_timeout: '1d', check_interval: '10s' },
@@ -113,7 +124,8 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
     await using worker = await open(db.url);
     await worker.migrate();
     await db.query(
-      `DROP INDEX evalwatch.failure_cause_id;
+      `${TO_VERSION_6}
+       DROP INDEX evalwatch.failure_cause_id;
        ALTER TABLE evalwatch.failure DROP COLUMN cause_id;
        UPDATE evalwatch.schema_version SET version = 5;
        INSERT INTO evalwatch.project (project_key, id, configured_at) VALUES (1, 'p', 0);
@@ -131,6 +143,28 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
       expect(await rows.failures({ cause })).toMatchObject([{ transitionId: 1, cause: now }]);
     }
     expect(await rows.failures({ cause: 'ffffffffffffffff' })).toEqual([]);
+  });
+
+  it('to version 7 gives each project a token, and leaves a worker of version 6 no lease', async () => {
+    await using db = await create();
+    await using worker = await open(db.url);
+    await worker.migrate();
+    await db.query(
+      `${TO_VERSION_6}
+       INSERT INTO evalwatch.project (id, configured_at, owner) VALUES ('p', 0, 'old'), ('q', 0, 'old');
+       INSERT INTO evalwatch.worker VALUES ('old', now() + interval '1 hour', '0.2.0', 'd');`,
+    );
+    await worker.migrate();
+    const projects =
+      'SELECT count(DISTINCT token)::integer AS tokens, max(owner) AS owner FROM evalwatch.project';
+    expect(await db.query(projects)).toEqual([{ tokens: 2, owner: null }]);
+    expect(await db.query('SELECT FROM evalwatch.worker')).toEqual([]);
+    const schema = 'SELECT version, compatible_from FROM evalwatch.schema_version';
+    expect(await db.query(schema)).toEqual([{ version: 7, compatible_from: 7 }]);
+    // Of version 6: the renewal of a lease.
+    const renewal =
+      "UPDATE evalwatch.worker SET expires_at = now(), config_digest = 'd' WHERE worker = 'old'";
+    await expect(db.query(renewal)).rejects.toThrow('config_digest');
   });
 
   it('counts durations of prompts in PENDING and RUNNING from the stored transitions', async () => {
@@ -194,7 +228,7 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
 
     await worker.migrate();
 
-    expect(await db.query(VERSION)).toEqual([{ version: 6 }]);
+    expect(await db.query(VERSION)).toEqual([{ version: 7 }]);
     expect(await db.query(INDEX_ITSELF)).toEqual(before);
   });
 
@@ -215,6 +249,6 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
     await blocking.end();
     await using next = await open(db.url);
     await next.migrate();
-    expect(await db.query(VERSION)).toEqual([{ version: 6 }]);
+    expect(await db.query(VERSION)).toEqual([{ version: 7 }]);
   });
 });

@@ -19,7 +19,7 @@ describePostgres('a PostgreSQL store', (open) => {
     await using db = await open();
     const workers = await Promise.all(Array.from({ length: 4 }, () => db.worker()));
     const [row] = await db.query('SELECT * FROM evalwatch.schema_version');
-    expect(row).toMatchObject({ version: 6, compatible_from: 1 });
+    expect(row).toMatchObject({ version: 7, compatible_from: 7 });
     expect(workers[0]?.store.serverVersion).toMatch(/^\d+\.\d+$/);
   });
 
@@ -37,7 +37,7 @@ describePostgres('a PostgreSQL store', (open) => {
 
       await Promise.all(starting);
       const [row] = await db.query('SELECT * FROM evalwatch.schema_version');
-      expect(row).toMatchObject({ version: 6 });
+      expect(row).toMatchObject({ version: 7 });
     },
   );
 
@@ -53,11 +53,11 @@ describePostgres('a PostgreSQL store', (open) => {
   });
 
   it.each([
-    ['of a newer version that this one can work with', 'version = 9, compatible_from = 1', 'done'],
+    ['of a newer version that this one can work with', 'version = 9, compatible_from = 7', 'done'],
     [
       'of a newer version that it cannot work with',
-      'version = 9, compatible_from = 7',
-      'the database of store.postgres_url_file or _env has schema version 9, this evalwatch supports 6: run the newer evalwatch that wrote it',
+      'version = 9, compatible_from = 8',
+      'the database of store.postgres_url_file or _env has schema version 9, this evalwatch supports 7: run the newer evalwatch that wrote it',
     ],
   ])('opens only if its schema is compatible: %s', async (_name, change, outcome) => {
     await using db = await open();
@@ -241,8 +241,8 @@ describePostgres('a PostgreSQL store', (open) => {
       const projects = Array.from({ length: 12 }, (_, n) => `p${n}`);
       await one.store.configureProjects(projects, 1);
       const [ofOne, ofOther] = await Promise.all([
-        one.claim(projects, 6),
-        other.claim(projects, 6),
+        one.claim(projects.slice(0, 6)),
+        other.claim(projects.slice(6)),
       ]);
       expect([...ofOne, ...ofOther].toSorted()).toEqual(projects.toSorted());
 
@@ -253,12 +253,10 @@ describePostgres('a PostgreSQL store', (open) => {
         ]);
       }
       const [taken = ''] = ofOne;
-      await one.coordinator.release(one.id, [taken]);
-      expect(await other.claim([taken])).toEqual([taken]);
+      await one.release([taken]);
+      expect(await other.claim([taken, ...ofOther])).toEqual([taken]);
       expect(await one.see(taken, { x: 'RUNNING' })).toBeUndefined();
-      expect(one.log.of('store.commit_refused')).toMatchObject([
-        { project: taken, reason: 'epoch' },
-      ]);
+      expect(one.log.of('store.commit_refused')).toMatchObject([{ project: taken }]);
       const transitions = await one.store.transitions({});
       expect(transitions.map(({ project, to }) => `${project} ${to}`).toSorted()).toEqual(
         projects.flatMap((project) => [`${project} FAILED`, `${project} PENDING`]).toSorted(),

@@ -16,7 +16,7 @@ describePostgres('the snapshot of owned projects', (open) => {
   /** Returns the projects of a worker from a full read. */
   async function fullOf({ store, coordinator, id }: Worker) {
     const { projects, backlog } = await store.snapshot();
-    const owned = await coordinator.ownedBy(id);
+    const owned = new Set((await coordinator.list(id)).map(({ project }) => project));
     return {
       projects: inOrder(projects.filter(({ project }) => owned.has(project))),
       configured: projects.length,
@@ -80,13 +80,11 @@ describePostgres('the snapshot of owned projects', (open) => {
             await settle(worker, failure, pick(['E', 'F', 'G']), at);
           }
         },
-        claim: () => pick(workers).claim(configured, 2),
+        claim: () => pick(workers).claim(configured.slice(0, 2)),
         release: async () => {
           const worker = pick(workers);
           const project = pick(configured);
-          await worker.store.flush();
-          await worker.coordinator.release(worker.id, [project]);
-          worker.store.disown(project);
+          await worker.release([project]);
         },
         configure: async () => {
           configured = PROJECTS.filter(() => random() < 0.8);

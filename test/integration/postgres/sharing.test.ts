@@ -1,7 +1,7 @@
+import { randomUUID } from 'node:crypto';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import { projectsDigestOf } from '../../../src/coordination/projects-digest.ts';
 import type { FailureKey } from '../../../src/monitor/ports/store.ts';
 import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
 import { describePostgres, healthAt, type Worker } from '../../support/postgres-store.ts';
@@ -20,88 +20,117 @@ async function fail(owner: Worker, count: number): Promise<readonly FailureKey[]
 
 describePostgres('workers on one PostgreSQL database', (open) => {
   describe('that claim projects', () => {
-    it('get different ones at the same time', async () => {
+    const SHARED = 'the same configuration';
+
+    it('get different ones at the same time, and no more than their share', async () => {
       await using db = await open();
       const first = await db.worker();
       const second = await db.worker();
+      const together = [first, second].map((worker) => {
+        return { worker, identity: { ...worker.identity, configDigest: SHARED } };
+      });
       await first.store.configureProjects(MANY, 1);
+      for (const { worker, identity } of together) await worker.coordinator.renew(identity);
 
-      const claimed = await Promise.all([first.claim(MANY, 30), second.claim(MANY, 30)]);
+      const claimed = await Promise.all(
+        together.map(({ worker, identity }) => worker.claim(MANY, identity)),
+      );
+      for (const { worker, identity } of together) {
+        claimed.push(await worker.claim(MANY, identity));
+      }
 
       expect(claimed.flat().toSorted()).toEqual(MANY.toSorted());
-      expect(await first.claim(MANY)).toEqual([]);
+      for (const { worker } of together) expect(worker.store.ownership.tokens.size).toBe(25);
     });
 
     it('get only configured and requested ones, the earliest due first, with their health', async () => {
       await using db = await open();
       const worker = await db.owner(['a', 'b', 'c', 'd']);
-      await worker.coordinator.release(worker.id, ['a', 'b', 'c', 'd']);
+      await worker.release(['a', 'b', 'c', 'd']);
       await db.query(
         `UPDATE evalwatch.project
          SET next_tick_at = CASE id WHEN 'a' THEN 30 WHEN 'b' THEN 20 WHEN 'c' THEN 10 END`,
       );
       await worker.store.configureProjects(['a', 'b', 'c'], 2);
-
+      const other = await db.worker();
       const { coordinator, id } = worker;
-      expect(await coordinator.claim(id, ['a', 'b', 'd'], 1)).toMatchObject([
+      const identity = { ...worker.identity, configDigest: SHARED };
+      for (const each of [identity, { ...other.identity, configDigest: SHARED }]) {
+        await coordinator.renew(each);
+      }
+      expect(await worker.claim(['a', 'b', 'd'].slice(0, 2), identity)).toEqual(['b']);
+      expect(await coordinator.load(id, ['a', 'b', 'd'])).toMatchObject([
         { project: 'b', nextTickAt: 20, health: healthAt(1000) },
       ]);
+      await coordinator.renew(worker.identity);
       expect(await worker.claim(['a', 'b', 'd'])).toEqual(['a']);
     });
 
-    it('get a new epoch even after a failover that lost the last claim', async () => {
+    it('give them another token with each claim, commit and release', async () => {
       await using db = await open();
       const worker = await db.owner(['p']);
-      const lost = worker.store.epoch('p');
-      await db.query('UPDATE evalwatch.project SET owner = NULL');
-      await db.query("SELECT setval('evalwatch.epoch', 1, false)");
+      const tokens = new Set<unknown>();
+      const note = async () =>
+        tokens.add((await db.query('SELECT token FROM evalwatch.project'))[0]?.['token']);
+      await note();
+      await worker.see('p', { x: 'FAILED' });
+      await note();
+      await worker.release(['p']);
+      await note();
       await worker.claim(['p']);
-      expect(worker.store.epoch('p')).toBeGreaterThan(lost ?? Infinity);
+      await note();
+      await worker.coordinator.leave(worker.id);
+      await note();
+      expect(tokens.size).toBe(5);
     });
 
-    it('do not wait for a lease from before the clock of the database was set back', async () => {
-      await using db = await open();
-      const dead = await db.owner(['p']);
-      const living = await db.worker();
-      await db.query("UPDATE evalwatch.worker SET expires_at = expires_at + interval '1 hour'");
-      const beat = await living.coordinator.beat(living.identity);
-      expect(beat?.workers.map(({ id }) => id)).toEqual([living.id]);
-      expect(await living.claim(['p'])).toEqual(['p']);
-      expect(await living.coordinator.owner('p')).toMatchObject({ worker: living.id });
-      expect(await dead.see('p', { x: 'FAILED' })).toBeUndefined();
-    });
-
-    it('take over from a worker whose lease has expired, which can join again', async () => {
+    it('take over from a worker whose lease has expired', async () => {
       await using db = await open();
       const paused = await db.owner(['p', 'q']);
       const other = await db.worker();
-      const hasFree = async () => (await other.coordinator.beat(other.identity))?.hasFree;
+      const hasFree = async () => (await other.coordinator.renew(other.identity)).hasFree;
       expect(await other.coordinator.owner('p')).toMatchObject({ worker: paused.id });
       expect(await hasFree()).toBe(false);
       await db.expire(paused);
 
       expect(await hasFree()).toBe(true);
       expect(await other.coordinator.owner('p')).toBeUndefined();
-      expect(await paused.coordinator.beat(paused.identity)).toBeUndefined();
       expect(await paused.claim(['p'])).toEqual([]);
       expect(await other.claim(['p'])).toEqual(['p']);
-      expect(await paused.see('p', { x: 'FAILED' })).toBeUndefined();
       const { token } = await paused.store.loadKnown('p', []);
-      const unchanged = { project: 'p', at: 7777, health: healthAt(7777), token };
-      await paused.store.commitPoll({ ...unchanged, listings: new Map() });
-      await paused.store.flush();
-      const refused = { project: 'p', reason: 'epoch', isFromEarlierOwnership: false };
-      expect(paused.log.of('store.commit_refused')).toMatchObject([refused, refused]);
+      const unchanged = { project: 'p', at: 7777, health: healthAt(7777), listings: new Map() };
+      // It knows nothing of the other worker yet.
+      await paused.store.commitPoll({ ...unchanged, token: '' });
+      await paused.store.ownership.flush();
+      expect(paused.store.ownership.tokens.has('p')).toBe(false);
+      expect(await paused.see('p', { x: 'FAILED' })).toBeUndefined();
+      expect(await paused.store.commitPoll({ ...unchanged, token })).toBeUndefined();
+      const refused = { project: 'p' };
+      expect(paused.log.of('store.commit_refused')).toMatchObject([refused, refused, refused]);
       expect((await other.store.loadHealth('p')).lastPollAt).toBe(1000);
       expect(await other.see('p', { x: 'FAILED' })).toHaveLength(1);
 
-      await paused.coordinator.join(paused.identity);
-      const beat = await paused.coordinator.beat(paused.identity);
-      expect(beat?.owned).toEqual({ projects: 0, epochs: 0 });
-      expect(beat?.workers.map(({ id }) => id)).toEqual([paused.id, other.id].toSorted());
-      expect(await paused.claim(['p', 'q'])).toEqual(['q']);
-      const owned = await paused.coordinator.ownedBy(paused.id);
-      expect(owned).toEqual(new Map([['q', paused.store.epoch('q')]]));
+      const { workers } = await paused.coordinator.renew(paused.identity);
+      expect(workers.map(({ id }) => id)).toEqual([paused.id, other.id].toSorted());
+      const listed = await paused.coordinator.list(paused.id);
+      expect(listed).toMatchObject([{ project: 'q', isRemoved: false }]);
+    });
+
+    it('keep a removed project, and get one with pending failures whose owner has no lease', async () => {
+      await using db = await open();
+      const first = await db.owner(['p', 'q', 'r']);
+      await first.see('p', { x: 'FAILED' });
+      await first.store.configureProjects(['r'], 2);
+      expect(await first.see('q', { x: 'FAILED' })).toBeUndefined();
+      const listed = await first.coordinator.list(first.id);
+      expect(listed.toSorted((a, b) => a.project.localeCompare(b.project))).toMatchObject([
+        { project: 'p', isRemoved: true, hasPending: true },
+        { project: 'q', isRemoved: true, hasPending: false },
+        { project: 'r', isRemoved: false, hasPending: false },
+      ]);
+      const second = await db.worker();
+      await db.expire(first);
+      expect(await second.claim([])).toEqual(['p']);
     });
   });
 
@@ -124,40 +153,38 @@ describePostgres('workers on one PostgreSQL database', (open) => {
   });
 
   describe('that report failures', () => {
-    it('divide them, and take over those of a worker whose lease has expired', async () => {
+    it('get only those of their own projects', async () => {
       await using db = await open();
       const first = await db.owner(['p']);
       const second = await db.worker();
       await fail(first, 20);
       const due = { dueAt: 5000, limitPerProject: 12 };
+      expect(await second.store.pendingFailures(due)).toEqual([]);
+      expect(await first.store.pendingFailures(due)).toHaveLength(12);
+      // The database has another token: this worker may have given the project back.
+      const { tokens } = first.store.ownership;
+      const token = tokens.get('p') ?? '';
+      first.store.ownership.own('p', randomUUID());
+      expect(await first.store.pendingFailures(due)).toEqual([]);
+      first.store.ownership.own('p', token);
 
-      const [one, other] = await Promise.all([
-        first.store.pendingFailures(due),
-        second.store.pendingFailures(due),
-      ]);
-
-      const taken = [...one, ...other].map(({ promptId }) => promptId);
-      expect(new Set(taken).size).toBe(taken.length);
-      expect(one).not.toEqual([]);
-      expect(other.length === 0 || one.length + other.length === 20).toBe(true);
-      // Asking again returns the same failures.
-      expect(await first.store.pendingFailures({ ...due, limitPerProject: one.length })).toEqual(
-        one,
-      );
       await db.expire(first);
+      await second.claim(['p']);
       expect(await first.store.pendingFailures(due)).toEqual([]);
       expect(await second.store.pendingFailures({ ...due, limitPerProject: 100 })).toHaveLength(20);
     });
 
-    it('find them by project, also those of a removed project', async () => {
+    it('get those of a removed project', async () => {
       await using db = await open();
-      const owner = await db.owner(['p', 'q', 'r']);
-      for (const project of ['p', 'r']) await owner.see(project, { x: 'FAILED' });
-      await owner.store.configureProjects(['p', 'q'], 2);
-      const failing = await (await db.worker()).store.failingProjects();
-      expect(failing.toSorted((one, other) => one.project.localeCompare(other.project))).toEqual([
-        { project: 'p', removed: false },
-        { project: 'r', removed: true },
+      const owner = await db.owner(['p', 'q']);
+      for (const project of ['p', 'q']) await owner.see(project, { x: 'FAILED' });
+      await owner.store.configureProjects(['p'], 2);
+      for (const { project, token } of await owner.coordinator.list(owner.id)) {
+        owner.store.ownership.own(project, token);
+      }
+      expect(await owner.store.pendingFailures({ limitPerProject: 1 })).toMatchObject([
+        { project: 'p', removedAt: undefined },
+        { project: 'q', removedAt: 2 },
       ]);
     });
 
@@ -173,11 +200,13 @@ describePostgres('workers on one PostgreSQL database', (open) => {
       return new Map(errors.map(({ label, count }) => [label, count]));
     }
 
-    it('count each once, with at most 20 error_ids, even if all settle all of them', async () => {
+    it('count each once, with at most 20 error_ids, even if several settle all of them', async () => {
       await using db = await open();
       const first = await db.owner(['p']);
       const workers = [first, await db.worker(), await db.worker()];
       const failures = await fail(first, 90);
+      await Promise.all(failures.map((failure, index) => settle(first, failure, `E${index % 45}`)));
+      // They have written lines before they lost the project.
       await Promise.all(
         workers.flatMap((worker) =>
           failures.map((failure, index) => settle(worker, failure, `E${index % 45}`)),
@@ -188,37 +217,13 @@ describePostgres('workers on one PostgreSQL database', (open) => {
       expect(other).toBe(50);
       for (const { log } of workers) expect(log.of('store.commit_failed')).toEqual([]);
     });
-
-    it('count one as other if another worker takes the last label at the same time', async () => {
-      await using db = await open();
-      const worker = await db.owner(['p']);
-      const [first, second] = await fail(worker, 2);
-      await settle(worker, first, 'known');
-      const blocking = await db.begin(
-        `INSERT INTO evalwatch.error_total
-         SELECT project_key, 'of another worker ' || n, n, 1, 1, 1
-         FROM evalwatch.error_total, generate_series(1, 20) n WHERE n <> place`,
-      );
-      const settling = settle(worker, second, 'late');
-      await db.untilWaiting(1);
-      await blocking.query('COMMIT');
-      await settling;
-      const found = await totals(worker);
-      expect(found.size).toBe(21);
-      expect([found.get('known'), found.get('late'), found.get('other')]).toEqual([
-        1,
-        undefined,
-        1,
-      ]);
-      expect(worker.log.of('store.commit_failed')).toEqual([]);
-    });
   });
 
   describe('that read events', () => {
     const START = { transition: 0, settlement: 0 };
     const insert = (id: string) => `INSERT INTO evalwatch.transition
-      (project_key, at, epoch, version, kind, from_status, to_status, record_id)
-      SELECT project_key, 1, 1, 1, 'prompt', 'RUNNING', 'FAILED', '${id}' FROM evalwatch.project`;
+      (project_key, at, kind, from_status, to_status, record_id)
+      SELECT project_key, 1, 'prompt', 'RUNNING', 'FAILED', '${id}' FROM evalwatch.project`;
     const idsOf = ({ transitions }: { transitions: readonly { id: string }[] }) =>
       transitions.map(({ id }) => id);
     /** Waits for a writer without spending time. */
@@ -283,16 +288,16 @@ describePostgres('workers on one PostgreSQL database', (open) => {
           ),
         ),
       );
-      // The newest change wins, and the digest is its own.
+      // One change wins, and the digest is its own.
       const configured = async () =>
         (await second.store.snapshot()).projects.map(({ project }) => project);
-      const digest = (await second.coordinator.beat(second.identity))?.configured.digest;
-      expect(digest).toBe(projectsDigestOf(await configured()));
+      const { configured: digest } = await second.coordinator.renew(second.identity);
+      expect(digest).toBe(second.coordinator.digestOf(await configured()));
       await first.store.configureProjects(MANY, 99);
       expect(await configured()).toHaveLength(50);
     });
 
-    it('configure one as new while another worker deletes it', async () => {
+    it('notice that one was deleted meanwhile, and restore it as new', async () => {
       await using db = await open();
       const worker = await db.worker();
       await worker.store.configureProjects(['p', 'q'], 1);
@@ -302,31 +307,34 @@ describePostgres('workers on one PostgreSQL database', (open) => {
       await db.untilWaiting(1);
       await pruning.query('COMMIT');
       await configuring;
+      const isAsConfigured = async () =>
+        (await worker.coordinator.renew(worker.identity)).configured ===
+        worker.coordinator.digestOf(['q', 'p']);
+      expect(await isAsConfigured()).toBe(false);
+      expect(await worker.store.restoreProjects(['p', 'q'], 4)).toBe(true);
+      expect(await isAsConfigured()).toBe(true);
       expect(await worker.claim(['p', 'q'])).toEqual(['p', 'q']);
     });
 
-    it('restore lost ones only if the configuration has not changed since', async () => {
+    it('have the digest of no project at first, and compute it as the database does', async () => {
       await using db = await open();
-      const { store, coordinator, identity } = await db.owner(['p']);
-      const newest = async () => (await coordinator.beat(identity))?.configured.epoch ?? NaN;
-      const configured = async () =>
-        (await store.snapshot()).projects.map(({ project }) => project);
-      const before = await newest();
-      await store.configureProjects(['q'], 2);
-
-      expect(await store.restoreProjects(['p'], 3, before)).toBe(false);
-      expect(await configured()).toEqual(['q']);
-      expect(await store.restoreProjects(['p'], 3, await newest())).toBe(true);
-      expect(await configured()).toEqual(['p']);
+      const { store, coordinator, identity } = await db.worker();
+      const digest = async () => (await coordinator.renew(identity)).configured;
+      expect(await digest()).toBe(coordinator.digestOf([]));
+      const odd = ['b', 'a', 'ä', 'B', '\u{1F600}', '\uFFFD', 'a b'];
+      await store.configureProjects(odd, 1);
+      expect(await digest()).toBe(coordinator.digestOf(odd));
+      expect(await digest()).toBe(coordinator.digestOf(odd.toReversed()));
+      expect(await digest()).not.toBe(coordinator.digestOf(odd.slice(1)));
     });
 
     it('restore none while a reload is under way', async () => {
       await using db = await open();
       const { store } = await db.worker();
-      const blocking = await db.begin('LOCK evalwatch.configuration');
+      const blocking = await db.begin('LOCK evalwatch.project');
       const reloading = store.configureProjects(['beta'], 1);
 
-      expect(await store.restoreProjects(['alpha'], 2, 0)).toBe(false);
+      expect(await store.restoreProjects(['alpha'], 2)).toBe(false);
 
       await blocking.query('COMMIT');
       await reloading;

@@ -93,14 +93,14 @@ const tests = (open: () => Promise<TestDatabase>) => {
     await using proxy = await startCuttingProxy(db.server.port);
     const url = db.url.replace(`:${db.server.port}/`, `:${proxy.port}/`);
     const worker = await db.owner(['p'], { url, leaseMs: 6000 });
-    await worker.coordinator.beat(worker.identity);
+    await worker.coordinator.renew(worker.identity);
 
     proxy.silence();
     const started = performance.now();
-    await expect(worker.coordinator.beat(worker.identity)).rejects.toMatchObject({ reason: 'io' });
+    await expect(worker.coordinator.renew(worker.identity)).rejects.toMatchObject({ reason: 'io' });
 
     expect(performance.now() - started).toBeLessThan(4000);
-    expect(await worker.coordinator.beat(worker.identity)).toBeDefined();
+    expect(await worker.coordinator.renew(worker.identity)).toBeDefined();
   });
 };
 

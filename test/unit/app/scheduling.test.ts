@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Engine } from '../../../src/app/engine.ts';
 import { createScheduling, gatherChanges } from '../../../src/app/scheduling.ts';
-import type { OwnershipChange } from '../../../src/coordination/share.ts';
+import type { OwnershipChange } from '../../../src/coordination/worker.ts';
 import {
   emitTo,
   type FinishedPoll,

@@ -1,12 +1,10 @@
 import { setImmediate as turn } from 'node:timers/promises';
 import { expect, it, vi } from 'vitest';
 import type { Config } from '../../../src/config/config.ts';
-import type { Coordinator } from '../../../src/coordination/ports.ts';
-import type { OwnershipChange } from '../../../src/coordination/share.ts';
-import type { Store } from '../../../src/monitor/ports/store.ts';
+import type { OwnershipChange } from '../../../src/coordination/worker.ts';
+import type { FinishedPoll } from '../../../src/monitor/events.ts';
 import type { SharedStore } from '../../../src/store/open.ts';
-import type { FailingProject } from '../../../src/store/postgres/postgres-store.ts';
-import { createWorkSharing } from '../../../src/app/work-sharing.ts';
+import { WorkSharing } from '../../../src/app/work-sharing.ts';
 import { fakeClock } from '../../support/monitor.ts';
 import { LEASE, sharedRows } from '../coordination/world.ts';
 
@@ -17,32 +15,35 @@ const CONFIG = {
   jitterMs: 0,
   projects: PROJECTS.map((id) => ({ id })),
 } as unknown as Config;
+const RUN = { dueAt: 0, nextAt: 7 };
+const FINISHED = {} as FinishedPoll;
 
 /** Starts a worker over rows in memory, which claims all projects. */
 async function startSharing() {
   const rows = sharedRows();
-  const epochs = new Map<string, number>();
-  const failing: FailingProject[] = [];
-  const pendingFailures = vi.fn<Store['pendingFailures']>(() => Promise.resolve([]));
-  const join = vi.fn<Coordinator['join']>(rows.coordinator.join);
+  rows.configure(PROJECTS);
+  const tokens = new Map<string, string>();
+  const renew = vi.spyOn(rows.coordinator, 'renew');
+  const ownership = {
+    tokens,
+    own: (project: string, token: string) => tokens.set(project, token),
+    disown: (project: string) => tokens.delete(project),
+    isCommitting: () => false,
+    planTick: vi.fn<(project: string, at: number) => void>(),
+    flush: () => Promise.resolve(),
+  };
   const shared = {
     name: 'w',
     leaseMs: LEASE,
-    coordinator: { ...rows.coordinator, join },
-    store: {
-      own: (project: string, epoch: number) => epochs.set(project, epoch),
-      epoch: (project: string) => epochs.get(project),
-      disown: (project: string) => epochs.delete(project),
-      flush: () => Promise.resolve(),
-      failingProjects: () => Promise.resolve(failing),
-      pendingFailures,
-    },
+    coordinator: rows.coordinator,
+    store: { ownership },
   } as unknown as SharedStore;
-  const sharing = createWorkSharing({
+  const stopping = new AbortController();
+  const sharing = new WorkSharing({
     shared,
     clock: { ...fakeClock(), monotonic: () => performance.now() },
     emit: () => {},
-    stopping: new AbortController().signal,
+    stopping: stopping.signal,
     onError: (error) => {
       throw error;
     },
@@ -52,70 +53,55 @@ async function startSharing() {
   sharing.configure(CONFIG);
   await sharing.worker.start();
   await turn();
-  return { sharing, onChange, join, failing, pendingFailures };
+  return { sharing, rows, onChange, renew, ownership, tokens, stopping };
 }
 
-it('a commit refused for its epoch drops the project at once, one refused for its version does not', async () => {
-  const { sharing, onChange } = await startSharing();
+it('a worker takes the configured projects, under the digest of its configuration', async () => {
+  const { sharing, onChange, renew } = await startSharing();
   const taken = onChange.mock.calls.flatMap(([change]) => change.taken);
   expect(taken.map(({ project }) => project).toSorted()).toEqual(PROJECTS.toSorted());
-  for (const project of PROJECTS) {
-    sharing.observe({
-      type: 'store.commit_refused',
-      project,
-      reason: 'epoch',
-      isFromEarlierOwnership: false,
-    });
-    expect(onChange).toHaveBeenLastCalledWith({ taken: [], dropped: [project] });
-    expect(sharing.worker.mayPoll(project)).toBe(false);
-  }
-  onChange.mockClear();
-  sharing.observe({
-    type: 'store.commit_refused',
-    project: 'p0',
-    reason: 'version',
-    isFromEarlierOwnership: false,
+  expect(renew.mock.calls[0]?.[0].configDigest).toMatch(/^[0-9a-f]{16}$/);
+  await sharing.worker.stop();
+});
+
+it('a poll is repeated at most twice while its commit is refused and its project still owned', async () => {
+  const { sharing, ownership, tokens, stopping } = await startSharing();
+  const poll = vi.fn<() => Promise<FinishedPoll | undefined>>(() => Promise.resolve(undefined));
+  expect(await sharing.poll('p0', RUN, poll)).toBeUndefined();
+  expect(poll).toHaveBeenCalledTimes(3);
+  expect(ownership.planTick.mock.calls).toEqual([['p0', 7]]);
+
+  poll.mockClear().mockResolvedValueOnce(undefined).mockResolvedValueOnce(FINISHED);
+  expect(await sharing.poll('p0', RUN, poll)).toBe(FINISHED);
+  expect(poll).toHaveBeenCalledTimes(2);
+
+  poll.mockReset().mockImplementation(async () => {
+    tokens.delete('p1');
+    sharing.worker.refused('p1');
+    return undefined;
   });
-  expect(onChange).not.toHaveBeenCalled();
+  expect(await sharing.poll('p1', RUN, poll)).toBeUndefined();
+  expect(poll).toHaveBeenCalledTimes(1);
+
+  stopping.abort();
+  expect(await sharing.poll('p2', RUN, poll)).toBeUndefined();
+  expect(poll).toHaveBeenCalledTimes(2);
   await sharing.worker.stop();
 });
 
-it('a refused commit from an earlier ownership does not drop the project', async () => {
-  const { sharing } = await startSharing();
-  sharing.observe({
-    type: 'store.commit_refused',
-    project: 'p0',
-    reason: 'epoch',
-    isFromEarlierOwnership: true,
-  });
-  expect(sharing.worker.mayPoll('p0')).toBe(true);
-  await sharing.worker.stop();
-});
-
-it('a worker joins with the digest of its configuration', async () => {
-  const { sharing, join } = await startSharing();
-  expect(join.mock.calls[0]?.[0].configDigest).toMatch(/^[0-9a-f]{16}$/);
-  await sharing.worker.stop();
-});
-
-it('pending failures are limited to projects configured here and to removed ones', async () => {
-  const { sharing, failing, pendingFailures } = await startSharing();
-  const query = { dueAt: 1, limitPerProject: 2 };
-  const theirs = { project: 'theirs', removed: false };
-  failing.push(theirs);
-  expect(await sharing.pendingFailures(query)).toEqual([]);
-  expect(pendingFailures).not.toHaveBeenCalled();
-
-  failing.push({ project: 'gone', removed: true }, { project: 'p7', removed: false });
-  await sharing.pendingFailures(query);
-  expect(pendingFailures).toHaveBeenLastCalledWith({ ...query, projects: ['gone', 'p7'] });
-
-  await sharing.pendingFailures({ ...query, projects: ['p1'] });
-  expect(pendingFailures).toHaveBeenLastCalledWith({ ...query, projects: ['p1'] });
-  sharing.configure({ ...CONFIG, projects: [] });
-  failing.splice(0, 2);
-  pendingFailures.mockClear();
-  expect(await sharing.pendingFailures(query)).toEqual([]);
-  expect(pendingFailures).not.toHaveBeenCalled();
-  await sharing.worker.stop();
+it('a stop keeps a project while it is polled, or a failure of it is reported', async () => {
+  const { sharing, rows } = await startSharing();
+  const poll = Promise.withResolvers<FinishedPoll>();
+  sharing.watchReports((project) => project === 'p1');
+  const polling = sharing.poll('p0', RUN, () => poll.promise);
+  const work = Promise.withResolvers<void>();
+  const stopped = sharing.worker.stop(work.promise);
+  await turn();
+  expect(rows.projectsOf('w')).toEqual(['p0', 'p1']);
+  poll.resolve(FINISHED);
+  await polling;
+  await vi.waitFor(() => expect(rows.projectsOf('w')).toEqual(['p1']));
+  work.resolve();
+  await stopped;
+  expect(rows.projectsOf('w')).toEqual([]);
 });

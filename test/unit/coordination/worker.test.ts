@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import type { Coordinator, WorkerIdentity } from '../../../src/coordination/ports.ts';
-import { StoreError } from '../../../src/monitor/errors.ts';
+import type { Coordinator } from '../../../src/coordination/ports.ts';
 import type { WorkerOptions } from '../../../src/coordination/worker.ts';
+import { StoreError } from '../../../src/monitor/errors.ts';
 import { BEAT, crew, ids, LEASE, pass, type sharedRows, startOver, workerOver } from './world.ts';
 
 let rows: ReturnType<typeof sharedRows>;
@@ -13,49 +13,38 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-describe('project sharing', () => {
+describe('workers that share projects', () => {
   it.each([
     [1, 10, [10]],
     [2, 10, [5, 5]],
     [3, 10, [4, 4, 2]],
     [3, 2, [1, 1, 0]],
     [2, 1200, [600, 600]],
-  ])('gives each of %i workers a fair share of %i projects', async (count, projects, shares) => {
+  ])('own a fair share: %i workers of %i projects', async (count, projects, shares) => {
     const workers = await crew(rows, count, ids(projects));
     const owned = workers.map(({ may }) => may());
     expect(owned.map(({ length }) => length).toSorted((a, b) => b - a)).toEqual(shares);
     expect(new Set(owned.flat()).size).toBe(projects);
   });
 
-  it('claims more projects only while one is free', async () => {
-    let hasFree = true;
+  it('claim only while a project is free', async () => {
     const claim = vi.fn<Coordinator['claim']>(rows.coordinator.claim);
-    const coordinator = {
-      ...rows.coordinator,
-      claim,
-      beat: async (worker: WorkerIdentity) => {
-        const beat = await rows.coordinator.beat(worker);
-        return beat && { ...beat, hasFree };
-      },
-    };
-    const { worker, may } = workerOver(rows, 'w', ids(4), { coordinator });
-    rows.owners.set('p3', { worker: 'other', epoch: 0 });
     rows.leases.set('other', Infinity);
+    const { worker, may } = workerOver(rows, 'w', ids(4), {
+      coordinator: { ...rows.coordinator, claim },
+    });
+    Object.assign(rows.projects.get('p3') ?? {}, { owner: 'other' });
     await worker.start();
-    expect(may()).toEqual(['p0', 'p1', 'p2']);
-    expect(claim).toHaveBeenCalledTimes(1);
-
-    hasFree = false;
-    rows.leases.delete('other');
     await pass(3 * BEAT);
-    expect(claim).toHaveBeenCalledTimes(1);
-    hasFree = true;
+    expect(may()).toEqual(['p0', 'p1', 'p2']);
+    const { length } = claim.mock.calls;
+    await pass(3 * BEAT);
+    expect(claim).toHaveBeenCalledTimes(length);
+    rows.leases.delete('other');
     await pass(BEAT);
     expect(may()).toEqual(ids(4));
   });
-});
 
-describe('claims of many or differing projects', () => {
   it.each([
     ['that has fewer projects', ids(50), 'old'],
     ['with no projects and an empty digest', ids(0), ''],
@@ -63,88 +52,159 @@ describe('claims of many or differing projects', () => {
   ])('reserve no share for a worker %s', async (_, projects, digest) => {
     const first = workerOver(rows, 'first', ids(100));
     await first.worker.start();
-    const second = workerOver(rows, 'second', projects, { configDigest: () => digest });
+    const second = workerOver(rows, 'second', projects, { digest });
     await second.worker.start();
     await pass(4 * BEAT);
-    expect(first.may()).toEqual(ids(100));
+    expect(first.may()).toHaveLength(100);
     expect(first.worker.liveWorkers()).toBe(2);
   });
 
-  it('ask for at most 5000 projects at a time, and still cover all 11,000', async () => {
-    const claim = vi.fn<Coordinator['claim']>(rows.coordinator.claim);
-    const only = workerOver(rows, 'only', ids(11_000), {
-      coordinator: { ...rows.coordinator, claim },
-    });
+  it('take what a claim has got whose answer was lost', async () => {
+    const only = workerOver(rows, 'w', ids(3));
+    only.database('loses answers to claims');
+    await only.worker.start(() => {});
+    expect(only.may()).toEqual([]);
+    only.database('none');
+    await pass(1000);
+    expect(only.may()).toEqual(ids(3));
+  });
+
+  it('give back what they have not configured, in batches of 1000', async () => {
+    const release = vi.fn<Coordinator['release']>(rows.coordinator.release);
+    const coordinator = { ...rows.coordinator, release };
+    const only = workerOver(rows, 'w', ids(2500), { coordinator });
     await only.worker.start();
-    expect(only.may()).toHaveLength(11_000);
-    expect(Math.max(...claim.mock.calls.map(([, projects]) => projects.length))).toBe(5000);
-  });
-
-  it('reach all 100 free ones among 10,100 projects even if each request takes 3 s', async () => {
-    const first = workerOver(rows, 'first', ids(10_000), { configDigest: () => 'old' });
-    await first.worker.start();
-    const claim: Coordinator['claim'] = async (...asked) => {
-      await systemClock.sleep(3000);
-      return await rows.coordinator.claim(...asked);
-    };
-    const second = workerOver(rows, 'second', ids(10_100), {
-      configDigest: () => 'new',
-      coordinator: { ...rows.coordinator, claim },
-    });
-    void second.worker.start();
-    await pass(60_000);
-    expect(second.may()).toHaveLength(100);
-  });
-
-  it('do not let the lease expire while many requests are slow', async () => {
-    const claim: Coordinator['claim'] = async (...asked) => {
-      const taken = await rows.coordinator.claim(...asked);
-      await systemClock.sleep(400);
-      return taken;
-    };
-    const only = workerOver(rows, 'only', ids(20_000), {
-      coordinator: { ...rows.coordinator, claim },
-    });
-    void only.worker.start();
-    await pass(60_000);
-    expect(only.may()).toHaveLength(20_000);
-    expect(only.log.of('worker.lease_lost')).toEqual([]);
+    only.worker.configure(ids(200), 'other');
+    expect(only.may()).toHaveLength(200);
+    await pass(BEAT);
+    expect(release.mock.calls.map(([, projects]) => projects.size)).toEqual([1000, 1000, 300]);
+    expect(rows.projectsOf('w')).toHaveLength(200);
+    expect(only.log.of('worker.released')).toMatchObject([{ projects: 2300, owned: 200 }]);
   });
 });
 
-describe('a released project', () => {
-  it('is not polled any more, and gets no other owner before its running poll has ended', async () => {
-    const projects = ids(2);
-    const first = workerOver(rows, 'first', projects);
-    await first.worker.start();
-    const poll = Promise.withResolvers<void>();
-    for (const project of projects) first.polls.set(project, poll.promise);
-    const second = workerOver(rows, 'second', projects);
-    await second.worker.start();
-    await pass(2 * BEAT);
-    expect(first.may()).toEqual(['p0']);
-    expect(second.may()).toEqual([]);
-    expect(first.epochs.has('p1')).toBe(true);
-    expect(first.worker.owns('p1')).toBe(true);
-    poll.resolve();
-    first.polls.clear();
-    await pass(BEAT);
-    expect(second.may()).toEqual(['p1']);
-    expect(first.epochs.has('p1')).toBe(false);
-  });
-
-  it('stays owned if the release fails, and is released later', async () => {
+describe('a project that is given back', () => {
+  it('is kept while it is busy', async () => {
     const first = workerOver(rows, 'first', ids(2));
     await first.worker.start();
+    for (const project of ids(2)) first.busy.add(project);
     const second = workerOver(rows, 'second', ids(2));
     await second.worker.start();
-    first.database('releases fail');
-    await pass(BEAT);
-    expect(second.may()).toEqual([]);
-    first.database('none');
+    await pass(2 * BEAT);
+    expect([first.may(), second.may()]).toEqual([ids(2), []]);
+    first.busy.delete('p1');
     await pass(2 * BEAT);
     expect([first.may(), second.may()]).toEqual([['p0'], ['p1']]);
-    expect(first.log.of('worker.lease_lost')).toEqual([]);
+    expect(first.tokens.has('p1')).toBe(false);
+  });
+
+  it.each(['loses releases', 'loses answers to releases'] as const)(
+    'is not owned again under the same token if the database %s',
+    async (fault) => {
+      const first = workerOver(rows, 'first', ids(2));
+      await first.worker.start();
+      const before = new Map(first.tokens);
+      const second = workerOver(rows, 'second', ids(2));
+      await second.worker.start();
+      first.database(fault);
+      await pass(BEAT);
+      // The statement may arrive at any time from now on.
+      expect(first.tokens.size).toBe(1);
+      await pass(2 * BEAT);
+      const kept = [...first.tokens.keys()];
+      expect(kept).toHaveLength(1);
+      first.database('none');
+      await pass(2 * BEAT);
+      expect(first.may().length + second.may().length).toBe(2);
+      expect(second.may()).toHaveLength(1);
+      for (const project of second.may()) {
+        expect(rows.projects.get(project)?.token).not.toBe(before.get(project));
+      }
+      expect(first.log.of('worker.lease_lost')).toEqual([]);
+    },
+  );
+});
+
+describe('the list of the database', () => {
+  it('decides what a worker owns: others are dropped, and those under another token taken anew', async () => {
+    const [only] = await crew(rows, 1, ids(3));
+    rows.leases.set('other', Infinity);
+    Object.assign(rows.projects.get('p0') ?? {}, { owner: 'other', token: rows.nextToken() });
+    const token = rows.nextToken();
+    Object.assign(rows.projects.get('p1') ?? {}, { token });
+    await pass(BEAT);
+    expect(only?.may()).toEqual(['p1', 'p2']);
+    expect(only?.tokens.get('p1')).toBe(token);
+    expect(only?.changed.slice(-2)).toEqual([
+      { taken: [], dropped: ['p0'] },
+      { taken: ['p1'], dropped: ['p1'] },
+    ]);
+  });
+
+  it('does not count for a project whose commit is under way, or was made meanwhile', async () => {
+    const [only] = await crew(rows, 1, ids(2));
+    only?.committing.add('p0');
+    Object.assign(rows.projects.get('p0') ?? {}, { token: 'by the commit' });
+    const { length } = only?.changed ?? [];
+    await pass(2 * BEAT);
+    only?.tokens.set('p0', 'by the commit');
+    only?.committing.delete('p0');
+    await pass(BEAT);
+    expect(only?.changed).toHaveLength(length ?? 0);
+    expect(only?.may()).toEqual(ids(2));
+  });
+
+  it('has removed projects until none of their failures is pending', async () => {
+    const [only] = await crew(rows, 1, ids(3));
+    for (const project of ['p1', 'p2']) {
+      Object.assign(rows.projects.get(project) ?? {}, { hasPending: project === 'p2' });
+    }
+    rows.configure(['p0']);
+    await pass(2 * BEAT);
+    // This worker is still configured with them.
+    expect(only?.may()).toEqual(['p0']);
+    expect([...(only?.tokens.keys() ?? [])]).toEqual(['p0', 'p2']);
+    expect(rows.projectsOf(ids(1)[0] ?? '')).toEqual(['p0', 'p2']);
+    Object.assign(rows.projects.get('p2') ?? {}, { hasPending: false });
+    only?.busy.add('p2');
+    await pass(BEAT);
+    expect([...(only?.tokens.keys() ?? [])]).toEqual(['p0']);
+    expect(rows.projectsOf('p0')).toEqual(['p0', 'p2']);
+    only?.busy.delete('p2');
+    await pass(2 * BEAT);
+    expect(rows.projectsOf('p0')).toEqual(['p0']);
+  });
+
+  it('gives a removed project with pending failures to any worker', async () => {
+    const [only] = await crew(rows, 1, ids(1));
+    rows.projects.set('gone', { owner: 'dead', token: 't', isRemoved: true, hasPending: true });
+    await pass(BEAT);
+    expect(only?.tokens.has('gone')).toBe(true);
+    expect(only?.may()).toEqual(['p0']);
+  });
+});
+
+describe('a refused commit', () => {
+  it('drops the project, which is taken anew soon', async () => {
+    const [only] = await crew(rows, 1, ids(100));
+    const renew = vi.spyOn(rows.coordinator, 'list');
+    for (const project of ids(100)) {
+      Object.assign(rows.projects.get(project) ?? {}, { token: rows.nextToken() });
+      only?.tokens.delete(project);
+      only?.worker.refused(project);
+      expect(only?.worker.mayPoll(project)).toBe(false);
+      await pass(1);
+    }
+    expect(only?.may()).toEqual([]);
+    await pass(BEAT / 2);
+    expect(only?.may()).toHaveLength(100);
+    renew.mockRestore();
+  });
+
+  it('from an earlier ownership changes nothing', async () => {
+    const [only] = await crew(rows, 1, ids(1));
+    only?.worker.refused('p0');
+    expect(only?.may()).toEqual(['p0']);
   });
 });
 
@@ -154,8 +214,8 @@ describe('a lost lease', () => {
     only?.database('hangs');
     await pass(LEASE);
     expect(only?.log.of('worker.lease_lost')).toMatchObject([{ projects: 2, owned: 0 }]);
-    expect(only?.changed.at(-1)).toEqual({ taken: [], dropped: ['p0', 'p1'] });
-    expect(only?.epochs.size).toBe(0);
+    expect(only?.changed.at(-1)).toEqual({ taken: [], dropped: ids(2) });
+    expect(only?.tokens.size).toBe(0);
   });
 
   it('is followed by one with another number, after a time without a lease', async () => {
@@ -171,25 +231,14 @@ describe('a lost lease', () => {
     expect(only?.worker.lease()).not.toBe(before);
   });
 
-  it('is detected before the next poll of a process that was suspended, even if no timer fires', async () => {
+  it('is noticed before the next poll of a process that was suspended, even if no timer fires', async () => {
     const [only] = await crew(rows, 1, ids(2));
-    // Time passes, and no timer fires.
     vi.spyOn(performance, 'now').mockReturnValue(performance.now() + LEASE);
     expect(only?.worker.mayPoll('p0')).toBe(false);
     expect(only?.log.of('worker.lease_lost').length).toBe(1);
   });
 
-  it('is replaced by a new one when the database reports it as expired', async () => {
-    const [only] = await crew(rows, 1, ids(2));
-    const epochs = [...(only?.epochs.values() ?? [])];
-    rows.leases.clear();
-    await pass(BEAT);
-    expect(only?.log.of('worker.lease_lost').length).toBe(1);
-    expect(only?.may()).toEqual(['p0', 'p1']);
-    for (const epoch of only?.epochs.values() ?? []) expect(epochs).not.toContain(epoch);
-  });
-
-  it('is replaced by a new one within 1 s after the database recovers', async () => {
+  it('is replaced within 1 s after the database recovers, with what the database still has', async () => {
     const [only] = await crew(rows, 1, ids(2));
     only?.database('fails');
     await pass(10 * LEASE);
@@ -197,31 +246,50 @@ describe('a lost lease', () => {
     only?.database('none');
     await pass(1000);
     expect(only?.worker.isConnected()).toBe(true);
-    expect(only?.may()).toEqual(['p0', 'p1']);
+    expect(only?.may()).toEqual(ids(2));
   });
 
-  it('is not restored by a heartbeat response that is read too late', async () => {
-    const beat = async (worker: WorkerIdentity) => {
-      const answer = await rows.coordinator.beat(worker);
+  it('is not restored by an answer that is read too late', async () => {
+    const renew: Coordinator['renew'] = async (worker) => {
+      const answer = await rows.coordinator.renew(worker);
       // The process is stopped meanwhile.
       vi.spyOn(performance, 'now').mockReturnValue(performance.now() + LEASE);
       return answer;
     };
-    const only = workerOver(rows, 'w', ids(2), { coordinator: { ...rows.coordinator, beat } });
+    const only = workerOver(rows, 'w', ids(2), { coordinator: { ...rows.coordinator, renew } });
     await only.worker.start();
-    await pass(BEAT);
-    expect(only.log.of('worker.lease_lost').length).toBe(1);
     expect(only.may()).toEqual([]);
+    expect(only.worker.lease()).toBeUndefined();
   });
+
+  it.each(['claim', 'list', 'load'] as const)(
+    'ignores the answer to an earlier %s',
+    async (call) => {
+      const gate = Promise.withResolvers<void>();
+      const coordinator = {
+        ...rows.coordinator,
+        [call]: async (...asked: [never, never]) => {
+          await gate.promise;
+          return await rows.coordinator[call](...asked);
+        },
+      };
+      const only = workerOver(rows, 'w', ids(2), { coordinator, leaseMs: LEASE });
+      void only.worker.start(() => {});
+      await pass(LEASE / 2 - 1);
+      vi.spyOn(performance, 'now').mockReturnValue(performance.now() + LEASE);
+      gate.resolve();
+      await pass(0);
+      expect(only.tokens.size).toBe(0);
+    },
+  );
 });
 
 describe('workers with different configurations', () => {
   const told = ({ log }: ReturnType<typeof workerOver>) => log.of('worker.config_differs');
 
   it('are reported once per difference, after 5 minutes', async () => {
-    let digest = 'old';
-    const first = workerOver(rows, 'first', ids(2), { configDigest: () => 'new' });
-    const second = workerOver(rows, 'second', ids(2), { configDigest: () => digest });
+    const first = workerOver(rows, 'first', ids(2), { digest: 'new' });
+    const second = workerOver(rows, 'second', ids(2), { digest: 'old' });
     await first.worker.start();
     await second.worker.start();
     await pass(5 * 60_000 - BEAT);
@@ -230,16 +298,16 @@ describe('workers with different configurations', () => {
     expect(told(first)).toMatchObject([{ worker: 'first', others: ['second'] }]);
     expect(told(second)).toMatchObject([{ worker: 'second', others: ['first'] }]);
 
-    digest = 'new';
+    second.worker.configure(ids(2), 'new');
     await pass(10 * 60_000);
-    digest = 'newer';
+    second.worker.configure(ids(2), 'newer');
     await pass(10 * 60_000);
     expect(told(first).length).toBe(2);
   });
 
   it('are not reported if one of them has an empty digest', async () => {
     const first = workerOver(rows, 'first', ids(2));
-    const second = workerOver(rows, 'second', ids(1), { configDigest: () => '' });
+    const second = workerOver(rows, 'second', ids(1), { digest: '' });
     await first.worker.start();
     await second.worker.start();
     await pass(10 * 60_000);
@@ -247,13 +315,12 @@ describe('workers with different configurations', () => {
   });
 
   it('are not reported if they agree within 5 minutes', async () => {
-    let digest = 'old';
-    const first = workerOver(rows, 'first', ids(2), { configDigest: () => 'new' });
-    const second = workerOver(rows, 'second', ids(2), { configDigest: () => digest });
+    const first = workerOver(rows, 'first', ids(2), { digest: 'new' });
+    const second = workerOver(rows, 'second', ids(2), { digest: 'old' });
     await first.worker.start();
     await second.worker.start();
     await pass(4 * 60_000);
-    digest = 'new';
+    second.worker.configure(ids(2), 'new');
     await pass(10 * 60_000);
     expect([...told(first), ...told(second)]).toEqual([]);
   });
@@ -261,50 +328,46 @@ describe('workers with different configurations', () => {
 
 describe('projects that the database has lost', () => {
   /** Creates a worker with a mock of `restoreProjects`. */
-  function watched(id: string, projects: readonly string[], digest = () => 'd') {
-    const restoreProjects = vi.fn<WorkerOptions['restoreProjects']>(rows.restoreProjects);
-    const one = workerOver(rows, id, projects, { restoreProjects, configDigest: digest });
-    return { ...one, restoreProjects };
+  function watched(id: string, projects: readonly string[], digest = 'd') {
+    const restoreProjects = vi.fn<WorkerOptions['restoreProjects']>(async (asked) => {
+      rows.configure(asked);
+      return true;
+    });
+    return { ...workerOver(rows, id, projects, { restoreProjects, digest }), restoreProjects };
   }
 
-  it('are restored once, by one worker, after one lease duration', async () => {
+  it('are configured again after one lease, and then polled', async () => {
     const one = watched('one', ids(2));
     const other = watched('other', ids(2));
     await one.worker.start();
     await other.worker.start();
-    rows.store(7);
+    rows.configure(['p0']);
     await pass(LEASE);
     expect(one.restoreProjects).not.toHaveBeenCalled();
     expect(other.restoreProjects).not.toHaveBeenCalled();
     await pass(2 * BEAT);
-    const told = [
-      ...one.log.of('worker.projects_restored'),
-      ...other.log.of('worker.projects_restored'),
-    ];
-    expect(told).toMatchObject([{ projects: 2 }]);
+    const told = [one, other].flatMap(({ log }) => log.of('worker.projects_restored'));
+    expect(told[0]).toMatchObject({ projects: 2 });
     await pass(4 * LEASE);
-    expect(
-      one.restoreProjects.mock.calls.length + other.restoreProjects.mock.calls.length,
-    ).toBeLessThan(3);
+    const calls = [one, other].flatMap(({ restoreProjects }) => restoreProjects.mock.calls);
+    expect(calls.length).toBeLessThan(3);
     expect(one.may().length + other.may().length).toBe(2);
   });
 
-  it('are restored one lease duration later if other projects are configured meanwhile', async () => {
+  it('are not restored if a reload configures them meanwhile', async () => {
     const { worker, restoreProjects } = watched('w', ids(2));
     await worker.start();
-    rows.store(7);
+    rows.configure(['p0']);
     await pass(LEASE);
-    rows.store(9);
-    await pass(LEASE);
+    rows.configure(ids(2));
+    await pass(2 * LEASE);
     expect(restoreProjects).not.toHaveBeenCalled();
-    await pass(2 * BEAT);
-    expect(restoreProjects.mock.calls).toEqual([[ids(2), 9]]);
   });
 
-  it('are restored one lease duration later after a lost lease', async () => {
+  it('are restored one lease later after a lost lease', async () => {
     const { worker, database, restoreProjects } = watched('w', ids(2));
     await worker.start();
-    rows.store(7);
+    rows.configure(['p0']);
     await pass(2 * BEAT);
     database('fails');
     await pass(2 * LEASE);
@@ -316,14 +379,13 @@ describe('projects that the database has lost', () => {
   });
 
   it('are not restored while another worker has a different or an empty digest', async () => {
-    let digest = 'other';
     const { worker, restoreProjects } = watched('w', ids(2));
-    const other = watched('other', ids(1), () => digest);
+    const other = watched('other', ids(1), 'other');
     await worker.start();
     await other.worker.start();
-    rows.store(7);
+    rows.configure(['p0']);
     await pass(2 * LEASE);
-    digest = '';
+    other.worker.configure(ids(1), '');
     await pass(2 * LEASE);
     expect(restoreProjects).not.toHaveBeenCalled();
     await other.worker.stop();
@@ -334,77 +396,79 @@ describe('projects that the database has lost', () => {
   });
 
   it('are not restored by a worker that takes no share', async () => {
-    const { worker, restoreProjects } = watched('w', ids(2), () => '');
+    const { worker, restoreProjects } = watched('w', ids(2), '');
     await worker.start();
-    rows.store(7);
+    rows.configure(['p0']);
     await pass(3 * LEASE);
     expect(restoreProjects).not.toHaveBeenCalled();
   });
 
-  it('are restored one lease duration later if the first attempt fails, while polls continue', async () => {
+  it('are restored one lease later if the first attempt fails, while polls continue', async () => {
     const { worker, may, restoreProjects, log } = watched('w', ids(2));
     restoreProjects.mockRejectedValueOnce(new StoreError('other', 'permission denied'));
     await worker.start();
-    rows.store(7);
+    rows.configure(['p0']);
     await pass(LEASE + 2 * BEAT);
     expect(restoreProjects).toHaveBeenCalledTimes(1);
-    expect(may()).toEqual(ids(2));
+    expect(may()).toEqual(['p0']);
     await pass(LEASE + 2 * BEAT);
     expect(restoreProjects).toHaveBeenCalledTimes(2);
     expect(log.of('worker.projects_restored')).toHaveLength(1);
+    expect(may()).toEqual(ids(2));
   });
 });
 
 describe('stopping a worker', () => {
   it('ends the lease even if a release fails, once the database has recovered', async () => {
     const [only] = await crew(rows, 1, ids(1));
-    const [poll, work] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
-    only?.polls.set('p0', poll.promise);
+    const work = Promise.withResolvers<void>();
+    only?.busy.add('p0');
     const stopped = only?.worker.stop(work.promise);
     await pass(10);
-    only?.database('releases fail');
-    poll.resolve();
+    only?.database('loses releases');
+    only?.busy.delete('p0');
+    only?.worker.ended();
     await pass(300);
     only?.database('none');
     await pass(1000);
     work.resolve();
     await stopped;
     expect(rows.leases.size).toBe(0);
+    expect(rows.projectsOf('p0')).toEqual([]);
   });
 
-  it('releases the projects at once, and keeps the lease until the given work ends', async () => {
-    const [first, second] = await crew(rows, 2, ids(2));
+  it('gives idle projects back at once, and keeps the lease until the given work ends', async () => {
+    const [first, second] = await crew(rows, 2, ids(4));
+    const [busy = ''] = first?.may() ?? [];
+    first?.busy.add(busy);
     const lease = first?.worker.lease();
     const work = Promise.withResolvers<void>();
     const stopped = first?.worker.stop(work.promise);
-    await pass(3 * LEASE);
-    expect(second?.may()).toEqual(['p0', 'p1']);
+    await pass(LEASE);
+    expect(second?.may()).toEqual(ids(4).filter((id) => id !== busy));
+    first?.busy.delete(busy);
+    first?.worker.ended();
+    await pass(2 * BEAT);
+    expect(second?.may()).toEqual(ids(4));
     expect([first?.worker.lease(), second?.worker.liveWorkers()]).toEqual([lease, 2]);
-    expect(first?.log.of('worker.claimed').length).toBe(1);
     work.resolve();
     await stopped;
     expect([...rows.leases.keys()]).toEqual(['p1']);
     expect(first?.log.of('worker.lease_lost')).toEqual([]);
   });
 
-  it('ends the lease for good even if a heartbeat is in progress', async () => {
-    const projects = ids(1);
+  it('ends the lease for good even if a beat is in progress', async () => {
     let gate: Promise<void> | undefined;
-    const beat = async (worker: WorkerIdentity) => {
+    const renew: Coordinator['renew'] = async (worker) => {
       await gate;
-      return await rows.coordinator.beat(worker);
+      return await rows.coordinator.renew(worker);
     };
-    const only = workerOver(rows, 'w', projects, { coordinator: { ...rows.coordinator, beat } });
+    const only = workerOver(rows, 'w', ids(1), { coordinator: { ...rows.coordinator, renew } });
     await only.worker.start();
-    const poll = Promise.withResolvers<void>();
-    only.polls.set('p0', poll.promise);
-    const stopped = only.worker.stop();
     const database = Promise.withResolvers<void>();
     gate = database.promise;
+    const stopped = only.worker.stop();
     await pass(BEAT);
-    poll.resolve();
-    await pass(BEAT / 2);
-    expect(rows.owners.size).toBe(0);
     database.resolve();
     await stopped;
     expect(rows.leases.size).toBe(0);
@@ -423,9 +487,20 @@ describe('a worker with a failing or slow database', () => {
     expect(only?.may()).toEqual([]);
     only?.database('none');
     await pass(1000);
-    expect(only?.may()).toEqual(['p0', 'p1']);
+    expect(only?.may()).toEqual(ids(2));
     expect(only?.log.of('worker.lease_lost')).toEqual([]);
     expect(only?.log.of('worker.claimed').length).toBe(1);
+  });
+
+  it('owns its projects until its lease expires', async () => {
+    const [only] = await crew(rows, 1, ids(2));
+    const owned = () => ids(2).filter((id) => only?.worker.owns(id));
+    only?.database('hangs');
+    await pass(LEASE / 2 + BEAT);
+    expect(only?.may()).toEqual([]);
+    expect(owned()).toEqual(ids(2));
+    await pass(LEASE);
+    expect(owned()).toEqual([]);
   });
 
   it('fails to start without onWaiting', async () => {
@@ -436,9 +511,9 @@ describe('a worker with a failing or slow database', () => {
 
   it('calls onWaiting again when the reason changes', async () => {
     let reason: 'io' | 'other' = 'io';
-    const join = () => Promise.reject(new StoreError(reason, `because of ${reason}`));
+    const renew = () => Promise.reject(new StoreError(reason, `because of ${reason}`));
     const { worker } = workerOver(rows, 'w', ids(1), {
-      coordinator: { ...rows.coordinator, join },
+      coordinator: { ...rows.coordinator, renew },
     });
     const onWaiting = vi.fn<(error: StoreError) => void>();
     await worker.start(onWaiting);
@@ -449,158 +524,45 @@ describe('a worker with a failing or slow database', () => {
     await worker.stop();
   });
 
-  it('leaves no timer if its first claim is rejected', async () => {
-    const claim = () => Promise.reject(new StoreError('other', 'no right'));
-    const { worker } = workerOver(rows, 'w', ids(1), {
-      coordinator: { ...rows.coordinator, claim },
-    });
-    await expect(worker.start(() => {})).rejects.toThrow('no right');
-    expect(vi.getTimerCount()).toBe(0);
-  });
-
-  it('joins only once if its configuration changes during the start', async () => {
-    const join = vi.fn<Coordinator['join']>(async (identity) => {
-      await systemClock.sleep(1000);
-      return await rows.coordinator.join(identity);
-    });
-    const { worker, may } = workerOver(rows, 'w', ids(2), {
-      coordinator: { ...rows.coordinator, join },
-    });
-    const started = worker.start();
-    await pass(500);
-    worker.configure(ids(2));
-    await pass(500);
-    await started;
-    expect(join).toHaveBeenCalledTimes(1);
-    expect(may()).toEqual(ids(2));
-    await worker.stop();
-  });
-
-  it.each(['other', 'corrupt'] as const)(
-    'fails to start even with onWaiting if the database refuses (%s)',
-    async (reason) => {
-      const join = () => Promise.reject(new StoreError(reason, 'refused'));
+  it.each(['renew', 'claim'] as const)(
+    'leaves no timer if its first %s is refused',
+    async (call) => {
+      const refused = () => Promise.reject(new StoreError('other', 'no right'));
       const { worker } = workerOver(rows, 'w', ids(1), {
-        coordinator: { ...rows.coordinator, join },
+        coordinator: { ...rows.coordinator, [call]: refused },
       });
-      await expect(worker.start(() => {})).rejects.toThrow('refused');
+      await expect(worker.start(() => {})).rejects.toThrow('no right');
       expect(vi.getTimerCount()).toBe(0);
     },
   );
-});
 
-describe('thousands of projects of a lost lease', () => {
-  it('are released in batches of 1000 before the next lease begins', async () => {
-    const calls: string[] = [];
-    const only = workerOver(rows, 'w', ids(3500), {
-      coordinator: {
-        ...rows.coordinator,
-        join: async (identity) => {
-          calls.push(`join with ${rows.projectsOf('w').length}`);
-          return await rows.coordinator.join(identity);
-        },
-        release: async (worker, projects) => {
-          calls.push(`release ${projects.length}`);
-          await rows.coordinator.release(worker, projects);
-        },
-      },
-    });
-    await only.worker.start();
-    await pass(BEAT);
-    rows.leases.delete('w');
-    await pass(BEAT);
-    const parts = ['release 1000', 'release 1000', 'release 1000'];
-    expect(calls).toEqual(['join with 0', ...parts, 'join with 500']);
-  });
-
-  it('do not delay a stop beyond the lease duration', async () => {
-    let isSlow = false;
-    const only = workerOver(rows, 'w', ids(20_000), {
-      coordinator: {
-        ...rows.coordinator,
-        release: async (...release) => {
-          if (isSlow) await systemClock.sleep(4000);
-          await rows.coordinator.release(...release);
-        },
-        join: async (identity) => {
-          if (isSlow) throw new StoreError('io', 'no answer');
-          return await rows.coordinator.join(identity);
-        },
-      },
-    });
-    await only.worker.start();
-    await pass(2 * LEASE);
-    rows.leases.delete('w');
-    isSlow = true;
-    await pass(BEAT);
-    const started = performance.now();
-    const stopped = only.worker.stop().then(() => performance.now() - started);
+  it('renews its lease while other statements are slow', async () => {
+    const slow =
+      <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
+      async (...args: Args) => {
+        await systemClock.sleep(LEASE / 5);
+        return await call(...args);
+      };
+    const { claim, release, list, load } = rows.coordinator;
+    const coordinator = {
+      ...rows.coordinator,
+      claim: slow(claim),
+      release: slow(release),
+      list: slow(list),
+      load: slow(load),
+    };
+    const only = workerOver(rows, 'w', ids(3), { coordinator });
+    void only.worker.start();
     await pass(60_000);
-    expect(await stopped).toBeLessThan(LEASE);
+    expect(only.may()).toEqual(ids(3));
+    expect(only.log.of('worker.lease_lost')).toEqual([]);
+    void only.worker.stop();
+    await pass(60_000);
   });
-});
-
-it('a worker sends one heartbeat after many dropped projects in a row', async () => {
-  const beat = vi.fn<Coordinator['beat']>(rows.coordinator.beat);
-  const only = workerOver(rows, 'w', ids(100), { coordinator: { ...rows.coordinator, beat } });
-  await only.worker.start();
-  for (const project of ids(100)) {
-    only.worker.drop(project);
-    await pass(1);
-  }
-  await pass(BEAT / 2);
-  expect(beat).toHaveBeenCalledTimes(1);
-  expect(only.may()).toEqual(ids(100));
-  only.worker.drop('p0');
-  await only.worker.stop();
-  expect(vi.getTimerCount()).toBe(0);
-});
-
-it('a worker releases thousands of projects in batches of 1000, including those of a lost lease', async () => {
-  const release = vi.fn<Coordinator['release']>(rows.coordinator.release);
-  let isDown = false;
-  const beat: Coordinator['beat'] = async (...asked) => {
-    if (isDown) throw new StoreError('io', 'no answer');
-    return await rows.coordinator.beat(...asked);
-  };
-  const coordinator = { ...rows.coordinator, release, beat };
-  const only = workerOver(rows, 'w', ids(2500), { coordinator });
-  await only.worker.start();
-  only.worker.configure(ids(2400).slice(0, 200));
-  await pass(BEAT);
-  const sizes = () => release.mock.calls.map(([, projects]) => projects.length);
-  expect(sizes()).toEqual([1000, 1000, 300]);
-  expect(only.log.of('worker.released').at(-1)).toMatchObject({ projects: 300, owned: 200 });
-  expect(rows.owners.size).toBe(200);
-
-  only.worker.configure(ids(2500));
-  await pass(BEAT);
-  expect(only.may()).toHaveLength(2500);
-  release.mockClear();
-  isDown = true;
-  await pass(LEASE - BEAT);
-  // The release resumes with the part that failed.
-  release.mockRejectedValueOnce(new StoreError('io', 'no answer'));
-  await pass(2 * BEAT);
-  expect(only.log.of('worker.lease_lost')).toMatchObject([{ projects: 2500 }]);
-  expect(sizes()).toEqual([1000, 1000, 1000]);
-  expect(only.may()).toHaveLength(2500);
-  await only.worker.stop();
 });
 
 it('a worker shows when its lease expires', async () => {
   const [only] = await crew(rows, 1, ids(2));
   const leaseExpiresAt = only?.worker.leaseExpiresAt() ?? 0;
   expect(leaseExpiresAt - Date.now()).toBeGreaterThan(LEASE - BEAT - 1);
-});
-
-it('a worker owns its projects without the database until its lease expires', async () => {
-  const [only] = await crew(rows, 1, ids(2));
-  const owned = () => ids(2).filter((id) => only?.worker.owns(id));
-  only?.database('hangs');
-  await pass(LEASE / 2 + BEAT);
-  expect(only?.may()).toEqual([]);
-  expect(owned()).toEqual(ids(2));
-  await pass(LEASE);
-  expect(owned()).toEqual([]);
 });

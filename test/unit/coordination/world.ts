@@ -1,13 +1,7 @@
 import { vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
-import type {
-  Beat,
-  Coordinator,
-  NewestConfiguration,
-  OwnedProject,
-} from '../../../src/coordination/ports.ts';
-import { projectsDigestOf } from '../../../src/coordination/projects-digest.ts';
-import { createWorker, type Worker, type WorkerOptions } from '../../../src/coordination/worker.ts';
+import type { Coordinator } from '../../../src/coordination/ports.ts';
+import { Worker, type WorkerOptions } from '../../../src/coordination/worker.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { NEVER_POLLED } from '../../../src/monitor/memory.ts';
 import { eventLog } from '../../support/monitor.ts';
@@ -15,154 +9,199 @@ import { eventLog } from '../../support/monitor.ts';
 export const LEASE = 10_000;
 export const BEAT = LEASE / 4;
 
+/** A row of a project. */
+interface ProjectRow {
+  owner: string | undefined;
+  token: string;
+  isRemoved: boolean;
+  hasPending: boolean;
+}
+
 /** Creates the rows that workers share, in memory, with the rules of the database. */
 export function sharedRows() {
   const leases = new Map<string, number>();
   const digests = new Map<string, string>();
-  const owners = new Map<string, { readonly worker: string; readonly epoch: number }>();
-  const configured = new Map<string, string>();
-  /** Undefined while every worker finds its own digest. */
-  let stored: NewestConfiguration | undefined;
-  let epoch = 0;
+  const projects = new Map<string, ProjectRow>();
+  let tokens = 0;
   const now = () => performance.now();
   const isLive = (worker: string) => (leases.get(worker) ?? 0) > now();
+  const isFree = ({ owner }: ProjectRow) => owner === undefined || !isLive(owner);
+  const nextToken = () => `token ${(tokens += 1)}`;
   const projectsOf = (worker: string) =>
-    [...owners].flatMap(([project, owner]) => (owner.worker === worker ? [project] : []));
+    [...projects].flatMap(([project, { owner }]) => (owner === worker ? [project] : []));
+  const digestOf = (ids: readonly string[]) => ids.toSorted().join();
 
-  function beatOf(worker: string, digest: string): Beat {
-    leases.set(worker, now() + LEASE);
-    digests.set(worker, digest);
-    const workers = [...leases.keys()].filter(isLive).map((id) => {
-      return { id, version: '1', configDigest: digests.get(id) ?? '' };
-    });
-    const lease = { until: now() + LEASE, expiresAt: Date.now() + LEASE };
-    // Projects without an owner have no row here.
-    const newest = stored ?? { epoch: 0, digest: configured.get(worker) ?? '' };
-    const own = [...owners.values()].filter((owner) => owner.worker === worker);
-    const owned = { projects: own.length, epochs: own.reduce((sum, each) => sum + each.epoch, 0) };
-    return { lease, workers, owned, hasFree: true, configured: newest };
+  /** Adds these projects and marks others as removed, as a reload does. */
+  function configure(ids: readonly string[]): void {
+    for (const id of ids) {
+      const known = projects.get(id);
+      const row = { owner: known?.owner, hasPending: known?.hasPending ?? false };
+      if (known?.isRemoved !== false) {
+        projects.set(id, { ...row, token: nextToken(), isRemoved: false });
+      }
+    }
+    for (const [id, row] of projects) {
+      if (!row.isRemoved && !ids.includes(id)) {
+        Object.assign(row, { isRemoved: true, token: nextToken() });
+      }
+    }
   }
 
   const coordinator: Omit<Coordinator, 'grant' | 'owner'> = {
-    join: async ({ id, configDigest }) => {
-      for (const project of projectsOf(id)) owners.delete(project);
-      return beatOf(id, configDigest);
+    renew: async ({ id, configDigest }) => {
+      leases.set(id, now() + LEASE);
+      digests.set(id, configDigest);
+      const workers = [...leases.keys()].filter(isLive).toSorted();
+      const configured = [...projects]
+        .filter(([, row]) => !row.isRemoved)
+        .map(([project]) => project);
+      return {
+        workers: workers.map((worker) => {
+          return { id: worker, version: '1', configDigest: digests.get(worker) ?? '' };
+        }),
+        configured: digestOf(configured),
+        hasFree: [...projects.values()].some(
+          (row) => isFree(row) && (!row.isRemoved || row.hasPending),
+        ),
+      };
     },
-    beat: async ({ id, configDigest }) => (isLive(id) ? beatOf(id, configDigest) : undefined),
     leave: async (worker) => {
       leases.delete(worker);
-      for (const project of projectsOf(worker)) owners.delete(project);
-    },
-    ownedBy: async (worker) =>
-      new Map(projectsOf(worker).map((project) => [project, owners.get(project)?.epoch ?? 0])),
-    claim: async (worker, projects, most) =>
-      projects
-        .filter((project) => !isLive(owners.get(project)?.worker ?? ''))
-        .slice(0, isLive(worker) ? most : 0)
-        .map((project): OwnedProject => {
-          epoch += 1;
-          owners.set(project, { worker, epoch });
-          return { project, epoch, nextTickAt: undefined, health: NEVER_POLLED };
-        }),
-    release: async (worker, projects) => {
-      for (const project of projects) {
-        if (owners.get(project)?.worker === worker) owners.delete(project);
+      for (const project of projectsOf(worker)) {
+        Object.assign(projects.get(project) ?? {}, { owner: undefined, token: nextToken() });
       }
     },
-  };
-  return {
-    coordinator,
-    owners,
-    leases,
-    projectsOf,
-    configured,
-    /** Stores the configuration of other projects. */
-    store: (number: number) => {
-      stored = { epoch: number, digest: 'of others' };
+    claim: async ({ id, configDigest }, candidates) => {
+      if (!isLive(id)) return;
+      const sharing = [...leases.keys()].filter(
+        (worker) => isLive(worker) && digests.get(worker) === configDigest,
+      );
+      const owned = projectsOf(id).filter((project) => projects.get(project)?.isRemoved === false);
+      let missing = Math.ceil(candidates.length / sharing.length) - owned.length;
+      for (const [project, row] of projects) {
+        const isWanted = row.isRemoved
+          ? row.hasPending
+          : missing > 0 && candidates.includes(project);
+        if (!isWanted || !isFree(row)) continue;
+        if (!row.isRemoved) missing -= 1;
+        Object.assign(row, { owner: id, token: nextToken() });
+      }
     },
-    restoreProjects: async (projects: readonly string[], newest: number) => {
-      if (stored?.epoch !== newest) return false;
-      stored = { epoch: newest + 1, digest: projectsDigestOf(projects) };
-      return true;
+    release: async (worker, given) => {
+      for (const [project, token] of given) {
+        const row = projects.get(project);
+        if (row?.owner !== worker || row.token !== token) continue;
+        Object.assign(row, { owner: undefined, token: nextToken() });
+      }
     },
+    list: async (worker) =>
+      projectsOf(worker).map((project) => {
+        const { token = '', isRemoved = false, hasPending = false } = projects.get(project) ?? {};
+        return { project, token, isRemoved, hasPending: isRemoved && hasPending };
+      }),
+    load: async (worker, asked) => {
+      const owned = new Set(projectsOf(worker));
+      return asked
+        .filter((project) => owned.has(project))
+        .map((project) => {
+          const { token = '' } = projects.get(project) ?? {};
+          return { project, token, nextTickAt: undefined, health: NEVER_POLLED };
+        });
+    },
+    digestOf,
   };
+  return { coordinator, configure, projects, leases, projectsOf, nextToken };
 }
 
-/** Creates a worker over shared rows. */
+type Calls = Omit<Coordinator, 'grant' | 'owner'>;
+/** What a database does instead of answering: nothing, or it fails before or after it has done what was asked. */
+type Fault =
+  | 'none'
+  | 'fails'
+  | 'hangs'
+  | 'loses releases'
+  | 'loses answers to releases'
+  | 'loses answers to claims';
+
+/** Creates a worker over shared rows, and configures its projects in them. */
 export function workerOver(
   rows: ReturnType<typeof sharedRows>,
   id: string,
   projects: readonly string[],
-  changes: Partial<WorkerOptions> = {},
+  { digest = 'd', ...changes }: Partial<WorkerOptions> & { readonly digest?: string } = {},
 ) {
   const log = eventLog();
-  const polls = new Map<string, Promise<unknown>>();
+  const busy = new Set<string>();
+  const committing = new Set<string>();
   const changed: { taken: readonly string[]; dropped: readonly string[] }[] = [];
-  const epochs = new Map<string, number>();
-  let fault: 'none' | 'fails' | 'hangs' | 'releases fail' | 'claims break' = 'none';
-  const worker: Worker = createWorker({
+  const tokens = new Map<string, string>();
+  let fault: Fault = 'none';
+  const worker = new Worker({
     id,
     version: '1',
-    configDigest: () => 'd',
     leaseMs: LEASE,
     coordinator: faulty(rows.coordinator, () => fault),
     ownership: {
-      own: (project, epoch) => epochs.set(project, epoch),
-      epoch: (project) => epochs.get(project),
-      disown: (project) => epochs.delete(project),
+      tokens,
+      own: (project, token) => tokens.set(project, token),
+      disown: (project) => tokens.delete(project),
+      isCommitting: (project) => committing.has(project),
       flush: () => Promise.resolve(),
     },
-    restoreProjects: rows.restoreProjects,
+    restoreProjects: async (asked) => {
+      rows.configure(asked);
+      return true;
+    },
     clock: systemClock,
     emit: log.emit,
     onChange: ({ taken, dropped }) => {
       if (taken.length + dropped.length === 0) return;
       changed.push({ taken: taken.map(({ project }) => project), dropped });
     },
-    runningPoll: (project) => polls.get(project),
+    isBusy: (project) => busy.has(project),
     onError: (error) => {
       throw error;
     },
     ...changes,
   });
-  worker.configure(projects);
-  rows.configured.set(id, projectsDigestOf(projects));
+  rows.configure([...new Set([...rows.projects.keys(), ...projects])]);
+  worker.configure(projects, digest);
   return {
     worker,
     log,
-    polls,
+    busy,
+    committing,
     changed,
-    epochs,
-    may: () => projects.filter((project) => worker.mayPoll(project)),
-    database: (next: typeof fault) => {
+    tokens,
+    may: () => [...rows.projects.keys()].filter((project) => worker.mayPoll(project)).toSorted(),
+    database: (next: Fault) => {
       fault = next;
     },
   };
 }
 
-type Calls = Omit<Coordinator, 'grant' | 'owner'>;
-
-function faulty(calls: Calls, fault: () => string): Calls {
+function faulty(calls: Calls, fault: () => Fault): Calls {
+  const broken = () => new StoreError('io', 'no connection');
   const wrap =
     <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
     async (...args: Args): Promise<Result> => {
       const isRelease = (call as unknown) === calls.release;
-      if (fault() === 'fails' || (isRelease && fault() === 'releases fail')) {
-        throw new StoreError('io', 'no connection');
-      }
+      const isClaim = (call as unknown) === calls.claim;
+      if (fault() === 'fails' || (isRelease && fault() === 'loses releases')) throw broken();
       if (fault() === 'hangs') return await new Promise<never>(() => {});
       const result = await call(...args);
-      const isClaim = (call as unknown) === calls.claim;
-      if (isClaim && fault() === 'claims break') throw new StoreError('io', 'the connection broke');
+      if (isRelease && fault() === 'loses answers to releases') throw broken();
+      if (isClaim && fault() === 'loses answers to claims') throw broken();
       return result;
     };
   return {
-    join: wrap(calls.join),
-    beat: wrap(calls.beat),
+    renew: wrap(calls.renew),
     leave: wrap(calls.leave),
-    ownedBy: wrap(calls.ownedBy),
     claim: wrap(calls.claim),
     release: wrap(calls.release),
+    list: wrap(calls.list),
+    load: wrap(calls.load),
+    digestOf: calls.digestOf,
   };
 }
 
@@ -188,6 +227,6 @@ export async function crew(
 ) {
   const workers = ids(count).map((name) => workerOver(rows, name, projects));
   for (const { worker } of workers) await worker.start();
-  await pass(3 * BEAT);
+  await pass(4 * BEAT);
   return workers;
 }

@@ -1,111 +1,97 @@
+import { createHash } from 'node:crypto';
 import type {
   Beat,
   Coordinator,
+  ListedProject,
   OwnedProject,
   WorkerIdentity,
 } from '../../../coordination/ports.ts';
-import type { Clock } from '../../../monitor/ports/clock.ts';
 import { HEALTH_COLUMNS, type HealthColumns, toHealth } from '../../rows.ts';
 import type { Database, Statement } from '../database.ts';
-import type { Epochs } from './epochs.ts';
-import { LEASE_HOLDS } from './lease.ts';
-import { type LeaseRow, watchLeases } from './lease-watch.ts';
 
-/**
- * The statements below run too seldom to be worth a kept plan. `now()` is the time at which the database began the statement:
- * no worker's clock decides about ownership.
- */
-const JOIN: Statement = {
+// The statements of the protocol between workers (docs/protocol.md), but for those of commits. They run too seldom to be worth
+// a kept plan. `now()` is the time at which the database began the statement: no worker's clock decides about ownership.
+
+/** Maximum number of projects that one statement claims: more can take longer than a beat may. */
+const MAX_CHANGED = 5000;
+
+const LIVE = 'SELECT worker FROM evalwatch.worker WHERE expires_at > now()';
+const IS_FREE = `(p.owner IS NULL OR p.owner NOT IN (${LIVE}))`;
+const HAS_PENDING =
+  'EXISTS (SELECT FROM evalwatch.failure f WHERE f.project_key = p.project_key AND f.settled_at IS NULL)';
+
+/** Each expired lease that is still there after a day is that of a worker that was killed. */
+const RENEW: Statement = {
   text: `
-WITH lost AS (
-  UPDATE evalwatch.project SET owner = NULL, epoch = nextval('evalwatch.epoch') WHERE owner = $1
-)
-INSERT INTO evalwatch.worker (worker, expires_at, program_version, config_digest)
+WITH dead AS (DELETE FROM evalwatch.worker WHERE expires_at < now() - interval '1 day' AND worker <> $1)
+INSERT INTO evalwatch.worker (worker, expires_at, program_version, configuration)
 VALUES ($1, now() + $2 * interval '1 ms', $3, $4)
 ON CONFLICT (worker) DO UPDATE SET expires_at = excluded.expires_at,
-  program_version = excluded.program_version, config_digest = excluded.config_digest`,
+  program_version = excluded.program_version, configuration = excluded.configuration`,
 };
 
-const RENEW: Statement = {
-  text: `UPDATE evalwatch.worker SET expires_at = now() + $2 * interval '1 ms', config_digest = $3
-    WHERE worker = $1 AND expires_at > now() RETURNING worker`,
-};
-
-const EXPIRES_US = '(extract(epoch FROM w.expires_at) * 1000000)::bigint';
-
-/**
- * Also selects, for the asking worker, the totals of its projects, whether any is free, and the newest configuration. Finding
- * that out by a claim would read every project. The index gives the owners one by one; a removed project has none.
- */
-const WORKERS: Statement = {
+/** Its digest is that of {@link digestOf}. */
+const BEAT: Statement = {
   text: `
-WITH RECURSIVE owners AS (
-  SELECT min(owner) AS owner FROM evalwatch.project
-  UNION ALL
-  SELECT (SELECT min(p.owner) FROM evalwatch.project p WHERE p.owner > o.owner)
-  FROM owners o WHERE o.owner IS NOT NULL
-),
-mine AS MATERIALIZED (
-  SELECT count(*) AS projects, coalesce(sum(epoch), 0)::bigint AS epochs FROM evalwatch.project WHERE owner = $1
-)
-SELECT w.worker, w.program_version, w.config_digest, ${LEASE_HOLDS} AS holds,
-      ${EXPIRES_US} AS expires_us, extract(epoch FROM w.expires_at - now())::float8 * 1000 AS remaining_ms,
-      mine.projects AS owned, mine.epochs AS owned_epochs,
-      CASE WHEN w.worker = $1 THEN (
-        EXISTS (SELECT FROM evalwatch.project WHERE owner IS NULL AND removed_at IS NULL)
-        OR EXISTS (SELECT FROM owners WHERE owner NOT IN (
-          SELECT worker FROM evalwatch.worker WHERE ${LEASE_HOLDS}))
-      ) END AS has_free,
-      CASE WHEN w.worker = $1 THEN c.epoch END AS configured_epoch,
-      CASE WHEN w.worker = $1 THEN c.projects_digest END AS projects_digest
-    FROM evalwatch.worker w CROSS JOIN evalwatch.configuration c
-    LEFT JOIN mine ON w.worker = $1 ORDER BY w.worker`,
-};
-
-/** Deletes expired leases, which would hold again after a clock was set back, unless they were renewed meanwhile. */
-const DELETE_EXPIRED: Statement = {
-  text: `DELETE FROM evalwatch.worker w USING unnest($1::text[], $2::bigint[]) AS dead(worker, expires_us)
-    WHERE w.worker = dead.worker AND ${EXPIRES_US} = dead.expires_us`,
+SELECT
+  (SELECT coalesce(json_agg(json_build_array(worker, program_version, configuration) ORDER BY worker), '[]')
+   FROM evalwatch.worker WHERE expires_at > now()) AS workers,
+  coalesce(md5(string_agg(p.id, chr(10) ORDER BY p.id) FILTER (WHERE p.removed_at IS NULL)), '') AS configured,
+  coalesce(bool_or(${IS_FREE} AND (p.removed_at IS NULL OR ${HAS_PENDING})), false) AS has_free
+FROM evalwatch.project p`,
 };
 
 const LEAVE: Statement = {
   text: `
 WITH released AS (
-  UPDATE evalwatch.project SET owner = NULL, epoch = nextval('evalwatch.epoch') WHERE owner = $1
+  UPDATE evalwatch.project SET owner = NULL, token = gen_random_uuid() WHERE owner = $1
 )
 DELETE FROM evalwatch.worker WHERE worker = $1`,
 };
 
-const OWNED: Statement = {
-  text: 'SELECT id, epoch FROM evalwatch.project WHERE owner = $1',
-};
-
-/**
- * Raises the sequence above $4, the greatest epoch that this worker has had: a promoted standby that lost the last claims would
- * give their numbers again. Not by `setval`, which could lower it beside another claim.
- */
+/** The share is that of this moment, so a statement that arrives late takes no more. */
 const CLAIM: Statement = {
   text: `
-WITH raised AS MATERIALIZED (
-  SELECT max(nextval('evalwatch.epoch'))
-  FROM evalwatch.epoch CROSS JOIN LATERAL generate_series(1, $4 - last_value + (NOT is_called)::integer)
+WITH share AS MATERIALIZED (
+  SELECT least(${MAX_CHANGED}, ceil(cardinality($2::text[])::numeric / count(*)) -
+    (SELECT count(*) FROM evalwatch.project WHERE owner = $1 AND removed_at IS NULL))::integer AS missing
+  FROM evalwatch.worker WHERE expires_at > now() AND configuration = $3
+  HAVING bool_or(worker = $1)
 ),
-live AS MATERIALIZED (SELECT worker FROM evalwatch.worker WHERE ${LEASE_HOLDS}),
-free AS MATERIALIZED (
+configured AS MATERIALIZED (
   SELECT p.project_key FROM evalwatch.project p
-  WHERE (p.owner IS NULL OR p.owner NOT IN (SELECT worker FROM live)) AND p.removed_at IS NULL
-    AND p.id IN (SELECT unnest($2::text[])) AND $1 IN (SELECT worker FROM live)
+  WHERE ${IS_FREE} AND p.removed_at IS NULL AND p.id IN (SELECT unnest($2::text[]))
   ORDER BY p.next_tick_at NULLS FIRST, p.id
-  LIMIT $3 FOR UPDATE SKIP LOCKED
+  LIMIT greatest(0, (SELECT coalesce(max(missing), 0) FROM share)) FOR UPDATE SKIP LOCKED
+),
+removed AS MATERIALIZED (
+  SELECT p.project_key FROM evalwatch.project p
+  WHERE ${IS_FREE} AND p.removed_at IS NOT NULL AND ${HAS_PENDING} AND EXISTS (SELECT FROM share)
+  LIMIT ${MAX_CHANGED} FOR UPDATE SKIP LOCKED
 )
-UPDATE evalwatch.project p SET owner = $1, epoch = nextval('evalwatch.epoch')
-FROM free CROSS JOIN raised WHERE p.project_key = free.project_key
-RETURNING p.id, p.epoch, p.next_tick_at, ${HEALTH_COLUMNS}`,
+UPDATE evalwatch.project p SET owner = $1, token = gen_random_uuid()
+FROM (SELECT project_key FROM configured UNION ALL SELECT project_key FROM removed) AS free
+WHERE p.project_key = free.project_key`,
 };
 
 const RELEASE: Statement = {
-  text: `UPDATE evalwatch.project SET owner = NULL, epoch = nextval('evalwatch.epoch')
-    WHERE owner = $1 AND id IN (SELECT unnest($2::text[]))`,
+  text: `
+UPDATE evalwatch.project p SET owner = NULL, token = gen_random_uuid()
+FROM unnest($2::text[], $3::uuid[]) AS given(id, token)
+WHERE p.id = given.id AND p.token = given.token AND p.owner = $1`,
+};
+
+const LIST: Statement = {
+  text: `
+SELECT p.id AS project, p.token, p.removed_at IS NOT NULL AS "isRemoved",
+  p.removed_at IS NOT NULL AND ${HAS_PENDING} AS "hasPending"
+FROM evalwatch.project p WHERE p.owner = $1`,
+};
+
+const LOAD: Statement = {
+  text: `
+SELECT p.id, p.token, p.next_tick_at, ${HEALTH_COLUMNS}
+FROM evalwatch.project p WHERE p.owner = $1 AND p.id IN (SELECT unnest($2::text[]))`,
 };
 
 /**
@@ -133,99 +119,48 @@ FROM slice WHERE slice.count > 0 RETURNING slice.count, slice.wait::float8 * 100
 const OWNER: Statement = {
   text: `SELECT w.worker, extract(epoch FROM w.expires_at - now())::float8 * 1000 AS remaining_ms
     FROM evalwatch.project p JOIN evalwatch.worker w ON w.worker = p.owner
-    WHERE p.id = $1 AND ${LEASE_HOLDS}`,
+    WHERE p.id = $1 AND w.expires_at > now()`,
 };
 
-interface WorkerRow extends LeaseRow {
-  readonly program_version: string;
-  readonly config_digest: string;
-  readonly holds: boolean;
-  /** Number of projects that the asking worker owns, and the sum of their epochs; null in the rows of others. */
-  readonly owned: number | null;
-  readonly owned_epochs: number | null;
-  /** Whether a configured project has no owner whose lease holds; null in the rows of others. */
-  readonly has_free: boolean | null;
-  /** Number of the newest change of the configured projects, and their digest; null in the rows of others. */
-  readonly configured_epoch: number | null;
-  readonly projects_digest: string | null;
+interface BeatRow {
+  readonly workers: readonly (readonly [id: string, version: string, configDigest: string])[];
+  readonly configured: string;
+  readonly has_free: boolean;
 }
 
-interface ClaimedRow extends HealthColumns {
+interface OwnedRow extends HealthColumns {
   readonly id: string;
-  readonly epoch: number;
+  readonly token: string;
   readonly next_tick_at: number | null;
 }
 
-export interface CoordinatorOptions {
-  readonly database: Pick<Database, 'query'>;
-  readonly clock: Clock;
-  readonly leaseMs: number;
-  readonly epochs: Epochs;
-}
-
-export function createCoordinator(options: CoordinatorOptions): Coordinator {
-  const { database, clock, leaseMs, epochs } = options;
-  const findExpired = watchLeases(clock);
-
-  /** Counts the lease from before the request, so that it ends here before it ends in the database. */
-  async function withLease(
-    worker: string,
-    renew: () => Promise<boolean>,
-  ): Promise<Beat | undefined> {
-    const lease = { until: clock.monotonic() + leaseMs, expiresAt: clock.now() + leaseMs };
-    if (!(await renew())) return undefined;
-    const rows = await database.query<WorkerRow>(WORKERS, [worker]);
-    const expired = findExpired(rows).filter((row) => row.worker !== worker);
-    if (expired.length > 0) {
-      const times = expired.map((row) => row.expires_us);
-      await database.query(DELETE_EXPIRED, [expired.map((row) => row.worker), times]);
-    }
-    const live = rows.filter((row) => row.holds && !expired.includes(row));
-    const own = live.find((row) => row.worker === worker);
-    // The expired leases still held for the query.
-    const hasFree = own?.has_free === true || expired.length > 0;
-    return {
-      lease,
-      workers: live.map(toIdentity),
-      owned: { projects: own?.owned ?? 0, epochs: own?.owned_epochs ?? 0 },
-      hasFree,
-      configured: { epoch: own?.configured_epoch ?? 0, digest: own?.projects_digest ?? '' },
-    };
-  }
-
+export function createCoordinator(database: Pick<Database, 'query'>, leaseMs: number): Coordinator {
   return {
-    join: async ({ id, version, configDigest }: WorkerIdentity) => {
-      const beat = await withLease(id, async () => {
-        await database.query(JOIN, [id, leaseMs, version, configDigest]);
-        return true;
-      });
-      if (beat === undefined) throw new Error('a lease that has just begun cannot have expired');
-      return beat;
+    renew: async ({ id, version, configDigest }: WorkerIdentity): Promise<Beat> => {
+      await database.query(RENEW, [id, leaseMs, version, configDigest]);
+      const [row] = await database.query<BeatRow>(BEAT);
+      const { workers = [], configured = '', has_free: hasFree = false } = row ?? {};
+      return {
+        workers: workers.map(([worker, programVersion, digest]) => {
+          return { id: worker, version: programVersion, configDigest: digest };
+        }),
+        configured,
+        hasFree,
+      };
     },
-    beat: ({ id, configDigest }) =>
-      withLease(id, async () => {
-        return (await database.query(RENEW, [id, leaseMs, configDigest])).length > 0;
-      }),
     leave: async (worker) => {
       await database.query(LEAVE, [worker]);
     },
-    ownedBy: async (worker) => {
-      const rows = await database.query<Pick<ClaimedRow, 'id' | 'epoch'>>(OWNED, [worker]);
-      return new Map(rows.map(({ id, epoch }) => [id, epoch]));
+    claim: async ({ id, configDigest }, projects) => {
+      await database.query(CLAIM, [id, projects, configDigest]);
     },
-    claim: async (worker, projects, max) => {
-      const rows = await database.query<ClaimedRow>(CLAIM, [
-        worker,
-        projects,
-        max,
-        epochs.newest(),
-      ]);
-      for (const { epoch } of rows) epochs.add(epoch);
-      return rows.map(toOwnedProject);
+    release: async (worker, tokens) => {
+      await database.query(RELEASE, [worker, [...tokens.keys()], [...tokens.values()]]);
     },
-    release: async (worker, projects) => {
-      await database.query(RELEASE, [worker, projects]);
-    },
+    list: (worker) => database.query<ListedProject>(LIST, [worker]),
+    load: async (worker, projects) =>
+      (await database.query<OwnedRow>(LOAD, [worker, projects])).map(toOwnedProject),
+    digestOf,
     grant: async (wanted, perSecond, withinMs) => {
       const [row] = await database.query<{ count: number; wait_ms: number }>(GRANT, [
         wanted,
@@ -243,14 +178,17 @@ export function createCoordinator(options: CoordinatorOptions): Coordinator {
   };
 }
 
-function toIdentity(row: WorkerRow): WorkerIdentity {
-  return { id: row.worker, version: row.program_version, configDigest: row.config_digest };
+/** Returns what {@link BEAT} computes from the same projects. */
+function digestOf(projects: readonly string[]): string {
+  const sorted = projects.map((id) => Buffer.from(id)).toSorted((one, other) => one.compare(other));
+  const text = sorted.map(String).join('\n');
+  return projects.length === 0 ? '' : createHash('md5').update(text).digest('hex');
 }
 
-function toOwnedProject(row: ClaimedRow): OwnedProject {
+function toOwnedProject(row: OwnedRow): OwnedProject {
   return {
     project: row.id,
-    epoch: row.epoch,
+    token: row.token,
     nextTickAt: row.next_tick_at ?? undefined,
     health: toHealth(row),
   };

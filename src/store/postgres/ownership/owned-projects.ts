@@ -1,25 +1,17 @@
+import { randomUUID } from 'node:crypto';
 import type { Ownership } from '../../../coordination/ports.ts';
+import type { StoreError } from '../../../monitor/errors.ts';
 import type { Observer } from '../../../monitor/events.ts';
 import type { Clock } from '../../../monitor/ports/clock.ts';
-import type {
-  CommittedTransition,
-  KnownProject,
-  PollCommit,
-  Store,
-} from '../../../monitor/ports/store.ts';
+import type { CommittedTransition, PollCommit, Store } from '../../../monitor/ports/store.ts';
 import { HealthQueue } from '../../health-queue.ts';
-import { createCommits, type EmitRefused } from '../commits.ts';
+import { unknownProject } from '../../rows.ts';
 import type { Database, Statement } from '../database.ts';
-import type { CommitContext } from '../sql/poll-commit.ts';
-import { FLUSH, flushInput, OUTDATED, type WaitingHealth } from '../sql/projects.ts';
-import { createSummaries } from '../sql/summaries.ts';
-import type { Epochs } from './epochs.ts';
+import { commitOf, type CommitRow, MADE, type PollStatement, withIds } from '../sql/poll-commit.ts';
+import { FLUSH, flushInput, HEALTH, type WaitingHealth } from '../sql/projects.ts';
+import { createSummaries, type Summaries } from '../sql/summaries.ts';
 
-/** Reads and commits of the projects that this worker owns. */
-export interface OwnedProjects extends Ownership, Pick<Store, 'loadKnown' | 'commitPoll'> {
-  /** Writes waiting health one last time. Ignores a failure of the database. */
-  close(): Promise<void>;
-}
+const REPEAT_AFTER_MS = 500;
 
 type Run = <Row>(statement: Statement, values: readonly unknown[]) => Promise<readonly Row[]>;
 
@@ -28,104 +20,150 @@ export interface OwnedProjectsOptions {
   /** Both emit `store.commit_failed` for a failure; `write` also emits `store.committed`. */
   readonly read: Run;
   readonly write: Run;
-  /** Name of this worker. */
-  readonly worker: string;
   readonly clock: Clock;
   readonly emit: Observer;
-  readonly epochs: Pick<Epochs, 'add'>;
   /** Aborts when a shutdown has waited long enough. */
   readonly signal: AbortSignal;
 }
 
-/** Creates commits that the database refuses once the ownership, or the version of the project, has changed. */
-export function createOwnedProjects(options: OwnedProjectsOptions): OwnedProjects {
-  const { database, read, write, worker, clock, emit, epochs, signal } = options;
-  const owned = new Map<string, CommitContext>();
+/**
+ * The projects that this worker owns, and the commits of their polls. The database refuses a commit once the project has
+ * another token than the one that the poll was computed from (docs/protocol.md).
+ */
+export class OwnedProjects implements Ownership {
+  readonly tokens = new Map<string, string>();
+  readonly #options: OwnedProjectsOptions;
+  readonly #summaries: Summaries;
+  readonly #health: HealthQueue<WaitingHealth>;
+  readonly #nextTicks = new Map<string, number>();
+  readonly #committing = new Set<string>();
 
-  const emitRefused: EmitRefused = (project, epoch, reason) => {
-    const isFromEarlierOwnership = (owned.get(project)?.epoch ?? epoch) !== epoch;
-    emit({ type: 'store.commit_refused', project, reason, isFromEarlierOwnership });
-  };
-
-  const summaries = createSummaries(read);
-  const commits = createCommits({
-    database,
-    worker,
-    summaries,
-    clock,
-    emit,
-    emitRefused,
-    epochs,
-    signal,
-  });
-  const health = new HealthQueue(writeHealth, clock);
-
-  async function writeHealth(waiting: ReadonlyMap<string, WaitingHealth>): Promise<void> {
-    const written = await write<{ readonly id: string }>(FLUSH, [flushInput(waiting), worker]);
-    const stored = new Set(written.map(({ id }) => id));
-    const refused = new Map([...waiting].filter(([project]) => !stored.has(project)));
-    if (refused.size === 0) return;
-    const stillOwned = await read<{ readonly id: string }>(OUTDATED, [flushInput(refused), worker]);
-    const outdated = new Set(stillOwned.map(({ id }) => id));
-    for (const [project, { epoch }] of refused) {
-      const reason = outdated.has(project) ? 'version' : 'epoch';
-      const context = owned.get(project);
-      if (reason === 'version' && context?.epoch === epoch) context.version = 'outdated';
-      emitRefused(project, epoch, reason);
-    }
+  constructor(options: OwnedProjectsOptions) {
+    this.#options = options;
+    this.#summaries = createSummaries(options.read);
+    this.#health = new HealthQueue((waiting) => this.#writeHealth(waiting), options.clock);
   }
 
-  /** Loads known records. After an unexpected version the next commit is refused, so that the poller reads whole listings. */
-  async function loadKnown(...asked: Parameters<Store['loadKnown']>): Promise<KnownProject> {
-    const context = owned.get(asked[0]);
-    const known = await summaries.load(...asked);
-    if (context !== undefined) {
-      const version = Number(known.token);
-      context.version = (context.version ?? version) === version ? version : 'outdated';
-    }
-    return known;
+  own(project: string, token: string): void {
+    this.tokens.set(project, token);
   }
 
-  async function commitListings(
+  disown(project: string): void {
+    this.tokens.delete(project);
+    this.#nextTicks.delete(project);
+    void this.#health.drop(project);
+  }
+
+  isCommitting(project: string): boolean {
+    return this.#committing.has(project);
+  }
+
+  planTick(project: string, at: number): void {
+    if (this.tokens.has(project)) this.#nextTicks.set(project, at);
+  }
+
+  flush(): Promise<void> {
+    return this.#health.flush();
+  }
+
+  loadKnown(...asked: Parameters<Store['loadKnown']>): ReturnType<Store['loadKnown']> {
+    return this.#summaries.load(...asked);
+  }
+
+  async commitPoll(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined> {
+    const { project, health } = poll;
+    const token = this.tokens.get(project);
+    const hasListings = poll.listings.size > 0;
+    if (token === undefined) return await this.#refuse(project, token);
+    // A poll that has loaded nothing has no token to compare.
+    if (poll.token !== token && (hasListings || poll.token !== '')) {
+      return await this.#refuse(project, token);
+    }
+    if (hasListings) return await this.#commit(poll, token);
+    const nextTickAt = this.#nextTicks.get(project);
+    await this.#health.add(project, { token, nextTickAt, health });
+    return [];
+  }
+
+  /** Writes waiting health one last time. Ignores a failure of the database. */
+  async close(): Promise<void> {
+    await this.#health.close();
+  }
+
+  async #commit(
     poll: PollCommit,
-    context: CommitContext,
+    token: string,
   ): Promise<readonly CommittedTransition[] | undefined> {
-    await health.drop(poll.project);
-    const transitions = await commits.commit(poll, context);
-    context.version = transitions && Number(poll.token) + 1;
-    return transitions;
+    const { project } = poll;
+    await this.#health.drop(project);
+    const after = await this.#summaries.after(poll);
+    if (this.tokens.get(project) !== token) return await this.#refuse(project, token);
+    const next = randomUUID();
+    const tokens = { token, next, nextTickAt: this.#nextTicks.get(project) };
+    this.#committing.add(project);
+    try {
+      const ids = await this.#send(poll, commitOf(poll, after, tokens), next);
+      if (ids === undefined) return await this.#refuse(project, token);
+      if (this.tokens.get(project) === token) this.tokens.set(project, next);
+      return withIds(poll, ids);
+    } finally {
+      this.#committing.delete(project);
+    }
   }
 
-  return {
-    own: (project, epoch) => {
-      owned.set(project, { epoch, nextTickAt: undefined, version: undefined });
-    },
-    epoch: (project) => owned.get(project)?.epoch,
-    disown: (project) => {
-      owned.delete(project);
-      void health.drop(project);
-    },
-    planTick: (project, at) => {
-      const context = owned.get(project);
-      if (context !== undefined) context.nextTickAt = at;
-    },
-    flush: () => health.flush(),
-    loadKnown,
-    commitPoll: async (poll) => {
-      const { project } = poll;
-      // Read before the first await: a project that is taken over meanwhile has another context.
-      const context = owned.get(project);
-      if (context === undefined) return await commits.refuse(project, undefined);
-      const { epoch, nextTickAt, version } = context;
-      if (version === 'outdated') {
-        context.version = undefined;
-        emitRefused(project, epoch, 'version');
-        return undefined;
+  /**
+   * Sends a commit, and sends the same statement again while its answer is lost: it is made at most once, because it replaces
+   * the token that it names. Then the rows show whether an earlier attempt was made. Undefined if the commit was refused.
+   * @throws {StoreError} if it was not made, and after the abort
+   */
+  async #send(
+    { project }: PollCommit,
+    { statement, values }: PollStatement,
+    next: string,
+  ): Promise<readonly number[] | undefined> {
+    const { database, clock, emit, signal } = this.#options;
+    for (let isRepeated = false; ; isRepeated = true) {
+      const started = clock.monotonic();
+      const sent = await database.attempt<CommitRow>(statement, values);
+      const found =
+        sent.rows?.length === 0 && isRepeated
+          ? await database.attempt<CommitRow>(MADE, [project, next])
+          : sent;
+      const { rows, error, unknown } = found;
+      if (error === undefined) {
+        const [row] = rows;
+        if (row === undefined || row.is_made === false) return undefined;
+        emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
+        return row.transition_ids ?? [];
       }
-      if (poll.listings.size > 0) return await commitListings(poll, context);
-      await health.add(project, { epoch, version, nextTickAt, health: poll.health });
-      return [];
-    },
-    close: () => health.close(),
-  };
+      emit({ type: 'store.commit_failed', reason: error.reason, error });
+      if ((!unknown && !isRepeated) || signal.aborted) throw error;
+      await clock.sleep(REPEAT_AFTER_MS);
+    }
+  }
+
+  async #writeHealth(waiting: ReadonlyMap<string, WaitingHealth>): Promise<void> {
+    const { write } = this.#options;
+    const written = await write<{ readonly id: string }>(FLUSH, [flushInput(waiting)]);
+    const stored = new Set(written.map(({ id }) => id));
+    for (const [project, { token }] of waiting) {
+      if (!stored.has(project)) this.#drop(project, token);
+    }
+  }
+
+  /** Disowns a project whose commit under this token was refused, and emits that. */
+  #drop(project: string, token: string | undefined): void {
+    if (this.tokens.get(project) === token) this.disown(project);
+    this.#options.emit({ type: 'store.commit_refused', project });
+  }
+
+  /** @throws {StoreError} if there is no such project */
+  async #refuse(project: string, token: string | undefined): Promise<undefined> {
+    this.#drop(project, token);
+    const rows: readonly unknown[] = await this.#options.read(HEALTH, [project]);
+    if (rows.length > 0) return undefined;
+    const error: StoreError = unknownProject(project);
+    this.#options.emit({ type: 'store.commit_failed', reason: error.reason, error });
+    throw error;
+  }
 }

@@ -100,23 +100,18 @@ function count(totals: Map<string, Total>, row: SettledRow): void {
 const SPECIAL = SPECIAL_ERROR_LABELS.map((label) => `'${label}'`).join(', ');
 
 /**
- * Counts the failure of `settled` under the label and at the time of these parameters. A new error_id takes any of the free
- * places; if another worker takes the same one at the same moment, the statement fails and is repeated (errors.ts).
+ * Counts the failure of `settled` under the label and at the time of these parameters; under `other` if it is an error_id and
+ * its project has all that are counted. Run one at a time.
  */
 export function countError(label: string, at: string): string {
   const ofProject = 'FROM evalwatch.error_total e WHERE e.project_key = s.project_key AND';
   return `INSERT INTO evalwatch.error_total AS stored
-  (project_key, label, place, count, first_seen_at, last_seen_at)
+  (project_key, label, count, first_seen_at, last_seen_at)
 SELECT s.project_key,
-  CASE WHEN ${label} IN (${SPECIAL}) OR own.place IS NOT NULL THEN ${label} ELSE 'other' END,
-  own.place, 1, ${at}, ${at}
-FROM settled s LEFT JOIN LATERAL (
-  SELECT coalesce(
-    (SELECT e.place ${ofProject} e.label = ${label}),
-    (SELECT n::smallint FROM generate_series(1, ${MAX_ERROR_LABELS}) n
-     WHERE NOT EXISTS (SELECT ${ofProject} e.place = n) ORDER BY random() LIMIT 1)) AS place
-  WHERE ${label} NOT IN (${SPECIAL})
-) own ON true
+  CASE WHEN ${label} IN (${SPECIAL}) OR EXISTS (SELECT ${ofProject} e.label = ${label})
+    OR (SELECT count(*) ${ofProject} e.label NOT IN (${SPECIAL})) < ${MAX_ERROR_LABELS}
+  THEN ${label} ELSE 'other' END, 1, ${at}, ${at}
+FROM settled s
 ON CONFLICT (project_key, label) DO UPDATE SET
   count = stored.count + 1, last_seen_at = greatest(stored.last_seen_at, excluded.last_seen_at)`;
 }

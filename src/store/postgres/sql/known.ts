@@ -8,7 +8,7 @@ import { builtStatement, type Statement } from '../database.ts';
 export type OnlyThese = ReadonlyMap<Kind, readonly string[]>;
 
 export interface KnownRow {
-  readonly version: number;
+  readonly token: string;
   readonly summaries: Readonly<Record<Kind, Summary>>;
   readonly records: Readonly<Partial<Record<Kind, readonly RecordColumns[] | null>>>;
 }
@@ -46,7 +46,7 @@ function textOf(kinds: readonly Kind[], only: OnlyThese): string {
          r.missing, r.gone))
        FROM ${found})`;
   });
-  return `SELECT p.version, json_build_object('prompt', p.prompts, 'dataset', p.datasets) AS summaries,
+  return `SELECT p.token, json_build_object('prompt', p.prompts, 'dataset', p.datasets) AS summaries,
           json_build_object(${records.join(', ')}) AS records
         FROM evalwatch.project p WHERE p.id = $1`;
 }

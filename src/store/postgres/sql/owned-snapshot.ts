@@ -6,14 +6,13 @@ import { BACKLOG, type BacklogColumns, PROJECT_ROW, type ProjectRow } from './sn
 /** Number of projects in one JSON value: it is parsed at once, which takes about a millisecond. */
 export const PROJECTS_PER_VALUE = 250;
 
-/** A removed project has no owner. */
-const IS_OWNED = 'p.owner = $1';
+const IS_OWNED = 'p.owner = $1 AND p.removed_at IS NULL';
 
 /**
  * The stamp of a project `p`: another one once anything but its health has changed. Each commit of a listing changes the
- * version. Failures are settled by any worker, and retention deletes their totals, without another version.
+ * token. Failures are settled, and retention deletes their totals, without another token.
  */
-const STAMP = `concat_ws('.', p.project_key, p.version,
+const STAMP = `concat_ws('.', p.project_key, p.token,
   (SELECT sum(hashtextextended(e::text, 0)) FROM evalwatch.error_total e WHERE e.project_key = p.project_key))`;
 
 /** Selects stamp and health of the projects that this worker owns, some in each row; and what the other columns say. */

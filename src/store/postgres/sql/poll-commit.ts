@@ -4,20 +4,24 @@ import type { CommittedTransition, PollCommit } from '../../../monitor/ports/sto
 import { toHealthColumns } from '../../rows.ts';
 import { builtStatement, type Statement } from '../database.ts';
 
-/** The ownership under which polls of a project are committed. Another ownership is another object. */
-export interface CommitContext {
-  epoch: number;
-  nextTickAt: number | undefined;
-  /**
-   * Version of the project when its poller last read or changed it; undefined before. `outdated` once the database turns out
-   * to have another version: it lost commits because an asynchronous standby was promoted, and the poller has yet to reload.
-   */
-  version: number | 'outdated' | undefined;
-}
-
 export interface CommitRow {
   /** In the order of the poll's transitions. */
   readonly transition_ids: readonly number[] | null;
+  /** In the answer of {@link MADE}. */
+  readonly is_made?: boolean;
+}
+
+/** A statement that commits a poll. */
+export interface PollStatement {
+  readonly statement: Statement;
+  readonly values: readonly unknown[];
+}
+
+/** The token of the project that the poll was computed from, and the next one; and the time of its next poll, epoch ms. */
+interface CommitTokens {
+  readonly token: string;
+  readonly next: string;
+  readonly nextTickAt: number | undefined;
 }
 
 /** Parts of a commit that most commits do not need; each would cost the start of its plan. */
@@ -46,15 +50,14 @@ const COUNTED = `,
 counted AS (
   INSERT INTO evalwatch.prompt_duration AS stored (project_key, status, day, bucket, count)
   SELECT fenced.project_key, d.status, d.day, d.bucket, d.count
-  FROM fenced CROSS JOIN json_to_recordset($17)
+  FROM fenced CROSS JOIN json_to_recordset($16)
     AS d(status text, day integer, bucket integer, count bigint)
   ON CONFLICT (project_key, status, day, bucket) DO UPDATE SET count = stored.count + excluded.count
 )`;
 
 /**
- * Returns the statement that writes everything that the listings of a poll change. If the project has another epoch, owner or
- * version by now, it writes nothing and returns no row. The owner is compared because a database that lost commits may give an
- * epoch twice. The last parameter belongs to the durations.
+ * Returns the statement that writes everything that the listings of a poll change. If the project has another token by now, it
+ * writes nothing and returns no row. The last parameter belongs to the durations.
  */
 function commitStatement(parts: CommitParts): Statement {
   const { hasNew, hasFailures, hasDurations } = parts;
@@ -67,11 +70,11 @@ function textOf({ hasNew, hasFailures, hasDurations }: CommitParts): string {
   return `
 WITH fenced AS (
   UPDATE evalwatch.project
-  SET version = version + 1, prompts = coalesce($4::json, prompts), datasets = coalesce($5::json, datasets),
+  SET token = $3, prompts = coalesce($4::json, prompts), datasets = coalesce($5::json, datasets),
     up = $9, consecutive_failures = $10, reason = $11, last_poll_at = $12, last_success_at = $13,
-    next_tick_at = coalesce($14, next_tick_at), steady_since = $16
-  WHERE id = $1 AND epoch = $2 AND version = $3 AND owner = $15
-  RETURNING project_key, epoch, version
+    next_tick_at = coalesce($14, next_tick_at), steady_since = $15
+  WHERE id = $1 AND token = $2
+  RETURNING project_key, token
 ),
 record AS MATERIALIZED (
   SELECT fenced.project_key, r.*
@@ -87,8 +90,8 @@ changed AS (
 ),
 moved AS (
   INSERT INTO evalwatch.transition
-    (project_key, at, epoch, version, kind, from_status, to_status, record_id, record_name)
-  SELECT fenced.project_key, $8, fenced.epoch, fenced.version, m.kind, m.from_status, m.to_status,
+    (project_key, at, token, kind, from_status, to_status, record_id, record_name)
+  SELECT fenced.project_key, $8, fenced.token, m.kind, m.from_status, m.to_status,
     m.id, m.name
   FROM fenced CROSS JOIN ROWS FROM (json_to_recordset($7) AS (kind text, from_status text,
     to_status text, id text, name text)) WITH ORDINALITY
@@ -113,11 +116,10 @@ interface CommitMove {
 
 /** Returns the statement that commits a poll, with its values. */
 export function commitOf(
-  { project, at, health, token, listings, durations = [] }: PollCommit,
+  { project, at, health, listings, durations = [] }: PollCommit,
   summaries: ReadonlyMap<Kind, Summary>,
-  { epoch, nextTickAt }: CommitContext,
-  worker: string,
-): { readonly statement: Statement; readonly values: readonly unknown[] } {
+  { token, next, nextTickAt }: CommitTokens,
+): PollStatement {
   const { up, consecutive_failures, reason, last_poll_at, last_success_at, steady_since } =
     toHealthColumns(health);
   const records: CommitRecord[] = [];
@@ -152,8 +154,8 @@ export function commitOf(
   }
   const values = [
     project,
-    epoch,
     token,
+    next,
     toJson(summaries.get('prompt')),
     toJson(summaries.get('dataset')),
     JSON.stringify(records),
@@ -165,7 +167,6 @@ export function commitOf(
     last_poll_at,
     last_success_at,
     nextTickAt ?? null,
-    worker,
     steady_since,
   ];
   const parts = {
@@ -197,36 +198,15 @@ export function withIds(
 }
 
 /**
- * Finds out whether a commit was made whose answer was lost. If it was not, the ownership gets another epoch, so that the
- * commit can never be made and can be repeated under the new epoch. So does an earlier version, which a standby without the
- * last commits has after its promotion: the awaited version may come up again. The statement waits for a running commit; it
- * then changes nothing and returns `was_same`, because it still sees the earlier rows, and must be run again. Such a standby can
- * give an epoch again, to another worker, so the transitions must also have the time of the commit.
+ * Selects whether the commit that gave the project the token $2 was made. Another statement may have given it a further one
+ * since; a commit without transitions then counts as not made.
  */
-export const RESOLVE: Statement = {
-  name: 'resolve_commit',
+export const MADE: Statement = {
+  name: 'made_commit',
   text: `
-WITH renewed AS (
-  UPDATE evalwatch.project SET epoch = nextval('evalwatch.epoch')
-  WHERE id = $1 AND epoch = $2 AND version <= $3 AND owner = $4 RETURNING epoch
-)
-SELECT (SELECT epoch FROM renewed) AS renewed,
-  p.epoch = $2 AND p.version = $3 AND p.owner = $4 AS was_same,
-  p.epoch = $2 AND p.version = $3 + 1 AND p.owner = $4 AS is_next,
-  (SELECT json_agg(t.transition_id ORDER BY t.transition_id)
-   FROM evalwatch.transition t
-   WHERE t.project_key = p.project_key AND t.epoch = $2 AND t.version = $3 + 1 AND t.at = $5) AS transition_ids
-FROM evalwatch.project p WHERE p.id = $1`,
-};
-
-export interface ResolvedRow extends CommitRow {
-  readonly renewed: number | null;
-  readonly was_same: boolean | null;
-  readonly is_next: boolean | null;
-}
-
-/** Selects why a commit found no row to change. */
-export const REFUSAL: Statement = {
-  name: 'refusal',
-  text: `SELECT epoch = $2 AND owner = $3 AS is_owned FROM evalwatch.project WHERE id = $1`,
+SELECT found.transition_ids, found.transition_ids IS NOT NULL OR p.token = $2 AS is_made
+FROM evalwatch.project p CROSS JOIN LATERAL (
+  SELECT json_agg(t.transition_id ORDER BY t.transition_id) AS transition_ids
+  FROM evalwatch.transition t WHERE t.project_key = p.project_key AND t.token = $2) AS found
+WHERE p.id = $1`,
 };

@@ -61,7 +61,7 @@ INSERT INTO evalwatch.waste SELECT project_key FROM deleted`,
     ...deleteRows(
       'prune_error_totals',
       ERROR_TOTALS,
-      'r.last_seen_at < $1 AND r.place IS NOT NULL',
+      "r.last_seen_at < $1 AND r.label NOT IN ('none', 'other')",
     ),
     limit: 'before',
   },

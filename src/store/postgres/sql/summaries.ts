@@ -9,7 +9,7 @@ import { knownQuery, type KnownRow, OLDEST_OTHERS, type OnlyThese, toListings } 
 export interface Summaries {
   /** `Store.loadKnown`. */
   load(project: string, kinds: readonly Kind[], only?: OnlyThese): Promise<KnownProject>;
-  /** Computes the next summary of each listing of a poll, provided that the project still has the poll's version. */
+  /** Computes the next summary of each listing of a poll, provided that the project still has the poll's token. */
   after(poll: PollCommit): Promise<ReadonlyMap<Kind, Summary>>;
 }
 
@@ -38,7 +38,7 @@ export function createSummaries(read: Read): Summaries {
     const [row] = await read<KnownRow>(statement, values);
     if (row === undefined) throw unknownProject(project);
     const known = new LoadedSummaries(row.summaries);
-    return { token: String(row.version), listings: toListings(row, kinds), known };
+    return { token: row.token, listings: toListings(row, kinds), known };
   }
 
   async function oldestOthers(
