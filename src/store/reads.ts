@@ -314,9 +314,10 @@ export interface BacklogColumns {
 }
 
 export async function readBacklog(db: Db): Promise<StoreSnapshot['backlog']> {
-  return toBacklog(await db.read<BacklogColumns>('backlog', BACKLOG));
+  const [pending] = await db.read<BacklogColumns>('backlog', BACKLOG);
+  return toBacklog(pending);
 }
 
-export function toBacklog([pending]: readonly BacklogColumns[]): StoreSnapshot['backlog'] {
+export function toBacklog(pending: BacklogColumns | undefined): StoreSnapshot['backlog'] {
   return { count: pending?.count ?? 0, oldestAt: pending?.oldest_at ?? undefined };
 }

@@ -2,36 +2,16 @@ import { createHash } from 'node:crypto';
 import { cleanUnicode } from '../../domain/visible.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
+import { type Row, type StoreContents, type Table, TABLE_NAMES } from '../contents.ts';
 import { PostgresDatabase, type RunInTransaction } from './database.ts';
 import { migrate } from './sql/migrate.ts';
 import { readUrl } from './url.ts';
-
-/** The tables in the order in which they are filled. */
-const TABLES = [
-  'project',
-  'record',
-  'transition',
-  'failure',
-  'settlement',
-  'prompt_duration',
-  'error_total',
-] as const;
-
-type Table = (typeof TABLES)[number];
-type Row = Readonly<Record<string, string | number | null>>;
-
-/** The content of another store. All rows of a table have the same columns, which the table has here, too. */
-interface ImportSource {
-  rows(table: Table): Iterable<Row>;
-  /** Last number that the other store has given to a row of this table. */
-  lastNumber(table: 'transition' | 'settlement'): number;
-}
 
 interface ImportOptions {
   readonly clock: Clock;
   /** Connection string of the database. */
   readonly url: string;
-  readonly source: ImportSource;
+  readonly source: StoreContents;
   /** Receives the number of rows written so far. */
   readonly onProgress?: (rows: number) => void;
 }
@@ -82,7 +62,7 @@ export async function importStore(options: ImportOptions): Promise<Imported> {
   }
 }
 
-const FIND = `SELECT ${TABLES.map((table) => `EXISTS (SELECT FROM evalwatch.${table})`).join(' OR ')} AS filled,
+const FIND = `SELECT ${TABLE_NAMES.map((table) => `EXISTS (SELECT FROM evalwatch.${table})`).join(' OR ')} AS filled,
     EXISTS (SELECT FROM evalwatch.worker WHERE expires_at > now()) AS used,
     obj_description('evalwatch'::regnamespace, 'pg_namespace') AS mark`;
 
@@ -92,9 +72,9 @@ interface FoundRow {
   readonly mark: string | null;
 }
 
-async function recognise({ mark }: FoundRow, source: ImportSource): Promise<Imported['rows']> {
+async function recognise({ mark }: FoundRow, source: StoreContents): Promise<Imported['rows']> {
   const tally = createTally();
-  for (const table of TABLES) {
+  for (const table of TABLE_NAMES) {
     for (const rows of batches(source.rows(table))) tally.add(table, rows);
   }
   if (mark === markOf(tally.digest(source))) return tally.rows();
@@ -106,12 +86,12 @@ async function recognise({ mark }: FoundRow, source: ImportSource): Promise<Impo
 
 async function copy(
   run: RunInTransaction,
-  source: ImportSource,
+  source: StoreContents,
   onProgress: (rows: number) => void,
 ): Promise<Imported['rows']> {
   const tally = createTally();
   let written = 0;
-  for (const table of TABLES) {
+  for (const table of TABLE_NAMES) {
     for (const rows of batches(source.rows(table))) {
       tally.add(table, rows);
       const stored = rows.map((row) => toStored(table, row));
@@ -136,22 +116,16 @@ function insertInto(table: Table, columns: string): string {
     SELECT ${columns} FROM json_populate_recordset(NULL::evalwatch.${table}, $1)`;
 }
 
-/** Completes a row, and replaces what PostgreSQL cannot hold. */
+/** Replaces what PostgreSQL cannot hold. Each project gets a token of this database. */
 function toStored(table: Table, row: Row): Readonly<Record<string, unknown>> {
-  const clean = Object.fromEntries(
+  const { token: _, ...clean } = Object.fromEntries(
     Object.entries(row).map(([column, value]) => {
       return [column, typeof value === 'string' ? cleanUnicode(value) : value];
     }),
   );
-  if (table === 'project') {
-    const { prompts, datasets } = row;
-    return {
-      ...clean,
-      prompts: JSON.parse(String(prompts)),
-      datasets: JSON.parse(String(datasets)),
-    };
-  }
-  return clean;
+  if (table !== 'project') return clean;
+  const { prompts, datasets } = row;
+  return { ...clean, prompts: JSON.parse(String(prompts)), datasets: JSON.parse(String(datasets)) };
 }
 
 /** Lets later rows go on with the numbers of the source. */
@@ -186,7 +160,7 @@ function createTally() {
         }
       }
     },
-    digest: (source: ImportSource): string => {
+    digest: (source: StoreContents): string => {
       const numbers = [source.lastNumber('transition'), source.lastNumber('settlement')];
       return hash.update(JSON.stringify(numbers)).digest('hex');
     },

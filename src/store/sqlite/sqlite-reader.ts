@@ -92,7 +92,7 @@ function createReader(
       after = page.at(-1)?.id ?? '';
       if (page.length < PAGE_PROJECTS) break;
     }
-    return { projects: shown, backlog: toBacklog(backlog.all()) };
+    return { projects: shown, backlog: toBacklog(backlog.get()) };
   });
   return {
     projects: () => readProjects(db),

@@ -10,7 +10,8 @@ import {
   PROJECTS_PER_VALUE,
   type StampRow,
 } from '../sql/owned-snapshot.ts';
-import { toBacklog, toProjectSnapshot } from '../sql/snapshot.ts';
+import { toBacklog } from '../../reads.ts';
+import { toProjectSnapshot } from '../sql/snapshot.ts';
 
 /** As many as connections: one by one, each would wait for the commits of many polls, and all at once delay them. */
 const READS_AT_ONCE = 4;

@@ -1,7 +1,8 @@
 import type { PollHealth } from '../../../monitor/ports/store.ts';
+import { BACKLOG, type BacklogColumns } from '../../reads.ts';
 import { HEALTH_COLUMNS, toHealth } from '../../rows.ts';
 import type { Statement } from '../database.ts';
-import { BACKLOG, type BacklogColumns, PROJECT_ROW, type ProjectRow } from './snapshot.ts';
+import { PROJECT_ROW, type ProjectRow } from './snapshot.ts';
 
 /** Number of projects in one JSON value: it is parsed at once, which takes about a millisecond. */
 export const PROJECTS_PER_VALUE = 250;

@@ -8,6 +8,7 @@ import {
   toHealth,
   toListingSnapshot,
 } from '../../rows.ts';
+import { BACKLOG, type BacklogColumns, toBacklog } from '../../reads.ts';
 import type { Statement } from '../database.ts';
 
 /** The columns of {@link ProjectRow} of a project `p`, as a JSON array. */
@@ -15,12 +16,6 @@ export const PROJECT_ROW = `json_build_array(p.id, p.configured_at, ${HEALTH_COL
   p.prompts, p.datasets,
   (SELECT json_agg(json_build_array(e.label, e.count, e.first_seen_at) ORDER BY e.label)
    FROM evalwatch.error_total e WHERE e.project_key = p.project_key))`;
-
-/** Selects the columns of {@link BacklogColumns}. */
-export const BACKLOG = `
-SELECT pending.count, (SELECT at FROM evalwatch.transition WHERE transition_id = pending.oldest) AS oldest_at
-FROM (SELECT count(*) AS count, min(transition_id) AS oldest
-      FROM evalwatch.failure WHERE settled_at IS NULL) AS pending`;
 
 /** Selects every configured project at one moment, as one JSON value, which takes a tenth of the time of rows. */
 export const SNAPSHOT: Statement = { name: 'snapshot', text: snapshotOf('') };
@@ -36,12 +31,6 @@ SELECT (SELECT json_agg(${PROJECT_ROW} ORDER BY p.id)
     FROM evalwatch.project p WHERE p.removed_at IS NULL ${restriction}) AS projects,
   backlog.count, backlog.oldest_at
 FROM (${BACKLOG}) AS backlog`;
-}
-
-/** Failures of prompts whose error_info is not logged yet. */
-export interface BacklogColumns {
-  readonly count: number;
-  readonly oldest_at: number | null;
 }
 
 export interface SnapshotRow extends BacklogColumns {
@@ -64,10 +53,6 @@ export type ProjectRow = readonly [
 
 export function toSnapshot({ projects, ...backlog }: SnapshotRow): StoreSnapshot {
   return { projects: (projects ?? []).map(toProjectSnapshot), backlog: toBacklog(backlog) };
-}
-
-export function toBacklog({ count, oldest_at }: BacklogColumns): StoreSnapshot['backlog'] {
-  return { count, oldestAt: oldest_at ?? undefined };
 }
 
 export function toProjectSnapshot(row: ProjectRow): ProjectSnapshot {

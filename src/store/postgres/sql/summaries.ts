@@ -1,8 +1,9 @@
-import { lostOldest, nextSummary, type Summary } from '../../../domain/summary.ts';
+import type { KnownRecord } from '../../../domain/record.ts';
+import type { Summary } from '../../../domain/summary.ts';
 import type { Kind, UnfinishedStatus } from '../../../domain/status.ts';
-import type { Changes } from '../../../domain/transition.ts';
 import type { KnownProject, PollCommit } from '../../../monitor/ports/store.ts';
 import { unknownProject } from '../../rows.ts';
+import { KnownSummaries, summariesAfter } from '../../summaries.ts';
 import type { Statement } from '../database.ts';
 import { knownQuery, type KnownRow, OLDEST_OTHERS, type OnlyThese, toListings } from './known.ts';
 
@@ -11,15 +12,6 @@ export interface Summaries {
   load(project: string, kinds: readonly Kind[], only?: OnlyThese): Promise<KnownProject>;
   /** Computes the next summary of each listing of a poll, provided that the project still has the poll's token. */
   after(poll: PollCommit): Promise<ReadonlyMap<Kind, Summary>>;
-}
-
-/** `known` of a `KnownProject`. */
-class LoadedSummaries {
-  readonly of: Readonly<Record<Kind, Summary>>;
-
-  constructor(summaries: Readonly<Record<Kind, Summary>>) {
-    this.of = summaries;
-  }
 }
 
 type Read = <Row>(statement: Statement, values: readonly unknown[]) => Promise<readonly Row[]>;
@@ -33,11 +25,11 @@ export function createSummaries(read: Read): Summaries {
     project: string,
     kinds: readonly Kind[],
     only: OnlyThese = new Map(),
-  ): Promise<KnownProject & { readonly known: LoadedSummaries }> {
+  ): Promise<KnownProject & { readonly known: KnownSummaries }> {
     const { statement, values } = knownQuery(project, kinds, only);
     const [row] = await read<KnownRow>(statement, values);
     if (row === undefined) throw unknownProject(project);
-    const known = new LoadedSummaries(row.summaries);
+    const known = new KnownSummaries(row.summaries);
     return { token: row.token, listings: toListings(row, kinds), known };
   }
 
@@ -45,28 +37,24 @@ export function createSummaries(read: Read): Summaries {
     project: string,
     kind: Kind,
     statuses: readonly UnfinishedStatus[],
-    { records }: Changes,
-  ): Promise<NonNullable<Summary['oldest']>> {
-    const changed = records.map(({ id }) => id);
+    changed: readonly KnownRecord[],
+  ): Promise<Summary['oldest']> {
     const rows = await read<{ readonly status: UnfinishedStatus; readonly since: number }>(
       OLDEST_OTHERS,
-      [project, kind, statuses, changed],
+      [project, kind, statuses, changed.map(({ id }) => id)],
     );
     return Object.fromEntries(rows.map(({ status, since }) => [status, since]));
   }
 
   return {
     load,
-    after: async ({ project, at, known, listings }) => {
-      const summaries = known instanceof LoadedSummaries ? known : (await load(project, [])).known;
-      const next = Array.from(listings, async ([kind, changes]) => {
-        const before = summaries.of[kind];
-        const lost = lostOldest(before, changes.summary);
-        const others =
-          lost.length > 0 ? await oldestOthers(project, kind, lost, changes) : undefined;
-        return [kind, nextSummary(before, changes.summary, at, others)] as const;
-      });
-      return new Map(await Promise.all(next));
+    after: async (poll) => {
+      const { project, listings } = poll;
+      const known =
+        poll.known instanceof KnownSummaries ? poll.known : (await load(project, [])).known;
+      return await summariesAfter(poll, known, (kind, statuses) =>
+        oldestOthers(project, kind, statuses, listings.get(kind)?.records ?? []),
+      );
     },
   };
 }
