@@ -55,7 +55,6 @@ const TIMER_MODULES: Pattern = {
 };
 /** Sources that only ever run in real time: what faces people, other programs and threads, and the simulator. */
 const REAL_TIME = [
-  'src/app/systemd.ts',
   'src/cli/**',
   'src/health-check.ts',
   'src/log/**',

@@ -50,7 +50,7 @@ async function startLogging(
   const loadConfig = () => loadConfiguration(options.config, context.env, 'with keys');
   const config = await loadConfig();
   signal.throwIfAborted();
-  const [{ createLogger, fileDescriptor }, { startDaemon }, { createSystemd }] = await Promise.all([
+  const [{ createLogger, fileDescriptor }, { startDaemon }, { notifySystemd }] = await Promise.all([
     import('../../log/logger.ts'),
     import('../../app/daemon.ts'),
     import('../../app/systemd.ts'),
@@ -77,12 +77,11 @@ async function startLogging(
     revision: readVariable(context.env, 'EVALWATCH_REVISION') ?? 'unknown',
     signal,
   });
-  const systemd = createSystemd(context.env, logger);
-  systemd.ready();
+  const notifyStopping = notifySystemd(context.env, logger, context.clock);
   return {
     ...daemon,
     stop: async () => {
-      systemd.stopping();
+      notifyStopping();
       await daemon.stop();
     },
   };
