@@ -53,7 +53,7 @@ async function startProcess(options: ProcessOptions) {
     clock,
     outside,
   });
-  const { store, sharing, reporter } = engine;
+  const { sharing, reporter } = engine;
   const scheduling = sources.createScheduling(engine, clock);
   engine.observe(onEvent);
   await engine.configure(config);
@@ -61,13 +61,7 @@ async function startProcess(options: ProcessOptions) {
   scheduling.apply();
   reporter.start();
   scheduling.start();
-  const stopMaintenance = sources.startMaintenance({
-    store,
-    expectations: engine.expectations,
-    retentionMs: config.store.retentionMs,
-    clock,
-    looks: [],
-  });
+  sources.startMaintenance(engine, clock, []);
   let next = config;
   const reloading = new sources.Reload({
     config: () => engine.config(),
@@ -88,7 +82,6 @@ async function startProcess(options: ProcessOptions) {
   };
   /** Stops the process in good order. */
   const stop = async () => {
-    stopMaintenance();
     scheduling.stop();
     engine.shutdown.begin(GRACE_MS);
     const reported = reporter.stop();

@@ -144,16 +144,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   scheduling.start();
   heartbeat.start();
   void warnIfMounted(config.file, logger);
-  const stopMaintenance = startMaintenance({
-    store,
-    expectations: engine.expectations,
-    retentionMs: config.store.retentionMs,
-    clock,
-    looks: [
-      ...(protection ? [() => protection.look()] : []),
-      ...(options.watchConfig ? [() => reload.look()] : []),
-    ],
-  });
+  startMaintenance(engine, clock, [
+    ...(protection ? [() => protection.look()] : []),
+    ...(options.watchConfig ? [() => reload.look()] : []),
+  ]);
   isStarted = true;
 
   const closing = opened.move();
@@ -162,7 +156,6 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     reload: () => reload.run(),
     stop: async () => {
       isStarted = false;
-      stopMaintenance();
       heartbeat.stop();
       scheduling.stop();
       engine.shutdown.begin(GRACE_MS);
