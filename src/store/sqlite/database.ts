@@ -20,7 +20,7 @@ import { createPollCommit } from './sql/poll-commit.ts';
 import type { HealthRow, PollPart } from './sql/poll-rows.ts';
 import { createProjects, type ProjectRow, type Projects } from './sql/projects.ts';
 import { createPruning, type ForgottenErrors } from './sql/pruning.ts';
-import { createSelect } from './sql/select.ts';
+import { createSelect } from './sql/reads.ts';
 import { createTransactions, type Place } from './sql/transactions.ts';
 
 /** A method of the store as its thread has it: synchronous. */

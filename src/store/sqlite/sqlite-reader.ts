@@ -20,10 +20,9 @@ import { createDb, forSqlite } from '../sql.ts';
 import { connect, distrust, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
 import { assertOwn, fileSize, inspectStoreFile, rememberFiles } from './file.ts';
-import { readEventsToEnd } from './sql/events.ts';
 import { assertNotOlder, schemaVersion } from './sql/migrate.ts';
 import { createProjects, PAGE_PROJECTS, toProjectSnapshot } from './sql/projects.ts';
-import { createSelect } from './sql/select.ts';
+import { createSelect, readEventsToEnd } from './sql/reads.ts';
 
 /** Time for which SQLite waits for another process, ms. Longer than a daemon waits: a closing daemon locks the store. */
 const BUSY_TIMEOUT_MS = 5000;

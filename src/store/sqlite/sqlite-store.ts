@@ -49,7 +49,7 @@ import { startThread, type StoreThread } from './client.ts';
 import type { Call, Reads, Upgrade } from './database.ts';
 import { withStoreErrors } from './errors.ts';
 import { fileSize, inspectStoreFile, prepareRealPath } from './file.ts';
-import { readEventsToEnd } from './sql/events.ts';
+import { readEventsToEnd } from './sql/reads.ts';
 import { loadKnown, toSummaries } from './sql/known.ts';
 import { PART_ROWS } from './sql/poll-rows.ts';
 import { PAGE_PROJECTS, toProjectSnapshot } from './sql/projects.ts';

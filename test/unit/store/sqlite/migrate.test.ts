@@ -11,7 +11,7 @@ import {
   readMigrations,
   SCHEMA_VERSION,
 } from '../../../../src/store/sqlite/sql/migrate.ts';
-import { createSelect } from '../../../../src/store/sqlite/sql/select.ts';
+import { createSelect } from '../../../../src/store/sqlite/sql/reads.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
 describe('migrations', () => {

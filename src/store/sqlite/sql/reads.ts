@@ -1,0 +1,35 @@
+import type { EventPosition, RecordedEvents } from '../../../monitor/ports/store.ts';
+import { readEvents } from '../../reads.ts';
+import { type Db, forSqlite, type Parameters } from '../../sql.ts';
+import type { Connection } from '../connection.ts';
+
+/** Creates the function that answers the texts for both engines (`Db.read`). */
+export function createSelect(
+  db: Connection,
+): (text: string, parameters: Parameters) => readonly unknown[] {
+  // Texts come from few functions of the program.
+  const statements = new Map<string, ReturnType<Connection['prepare']>>();
+  return (text, parameters) => {
+    let statement = statements.get(text);
+    if (statement === undefined) {
+      statements.set(text, (statement = db.prepare(forSqlite(text))));
+    }
+    const values = Object.entries(parameters).map(([name, value]) => [name, value ?? null]);
+    return statement.all(Object.fromEntries(values));
+  };
+}
+
+/** `StoreReader.events`. Commits follow each other, so all rows up to the last number are there. */
+export async function readEventsToEnd(
+  db: Db,
+  after: EventPosition,
+  limit: number,
+): Promise<RecordedEvents> {
+  const numbers = await db.read<{ readonly name: string; readonly seq: number }>(
+    '',
+    'SELECT name, seq FROM sqlite_sequence',
+  );
+  const last = (table: string) => numbers.find(({ name }) => name === table)?.seq ?? 0;
+  const end = { transition: last('transition'), settlement: last('settlement') };
+  return { ...(await readEvents(db, after, end, limit)), end };
+}
