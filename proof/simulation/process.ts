@@ -54,7 +54,7 @@ async function startProcess(options: ProcessOptions) {
     outside,
   });
   const { sharing, reporter } = engine;
-  const scheduling = sources.createScheduling(engine, clock);
+  const scheduling = new sources.Scheduling(engine, clock);
   engine.observe(onEvent);
   await engine.configure(config);
   await sharing?.worker.start();

@@ -14,7 +14,7 @@ import { Heartbeat } from './heartbeat.ts';
 import { endProcess, version } from './process.ts';
 import { startMaintenance } from './maintenance.ts';
 import { Reload, warnIfMounted } from './reload.ts';
-import { createScheduling, type Scheduling } from './scheduling.ts';
+import { Scheduling } from './scheduling.ts';
 import { MonitorWatch, startWeb } from './web.ts';
 import { WebProtection } from './web-protection.ts';
 
@@ -72,7 +72,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   if (sharing !== undefined) setFlagsFromString(WORKER_HEAP_FLAG);
 
   const heartbeat = new Heartbeat(engine, logger, clock);
-  const scheduling = createScheduling(engine, clock, heartbeat);
+  const scheduling = new Scheduling(engine, clock, heartbeat);
   const metrics = createEngineMetrics(engine, scheduling, protection, { clock, revision });
   const feed = new EventFeed(store, sharing && FOLLOW_INTERVAL_MS);
   const monitor = new MonitorWatch(clock);

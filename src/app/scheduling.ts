@@ -1,136 +1,132 @@
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
-import type { ProjectConfig } from '../config/config.ts';
-import type { OwnershipChange } from '../coordination/worker.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { PollRun } from '../monitor/ports/watched-project.ts';
-import { type ScheduledProject, Scheduler } from '../schedule/scheduler.ts';
+import type { PollRun, ProjectSchedule } from '../monitor/ports/watched-project.ts';
+import { Scheduler } from '../schedule/scheduler.ts';
 import type { Engine } from './engine.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import { endProcess } from './process.ts';
 
-export interface Scheduling extends Pick<
-  Scheduler,
-  'next' | 'schedule' | 'start' | 'stop' | 'idle'
-> {
+/**
+ * Maximum number of healthy projects' polls that wait for their first request, each with some 15 KB of memory; one that has
+ * not begun needs 4 KB. Thousands are due at once after a start, a takeover, or a failure of the database.
+ */
+const MAX_WAITING = 1000;
+
+/** Polls the engine's projects by their schedules and on request, each at most once at a time. */
+export class Scheduling {
+  readonly #engine: Engine;
+  readonly #clock: Clock;
+  readonly #scheduler: Scheduler;
+  /** Polls on request that run. */
+  readonly #requested = new Map<string, Promise<FinishedPoll | undefined>>();
+  readonly #limited = limitConcurrency(MAX_WAITING);
+  /** Polls that wait for their first request; called when they get it. */
+  readonly #waiting = new Map<string, () => void>();
+  #isOutdated = false;
+  #isStopped = false;
+
+  /** @param heartbeat watches the scheduled polls */
+  constructor(engine: Engine, clock: Clock, heartbeat?: Heartbeat) {
+    this.#engine = engine;
+    this.#clock = clock;
+    this.#scheduler = new Scheduler({
+      clock,
+      emit: engine.emit,
+      mayRun: (id) => engine.mayPoll(id),
+      run: async (id, run) => {
+        const polling = this.#poll(id, run);
+        void heartbeat?.watch(id, run, polling);
+        await polling;
+      },
+      onError: endProcess,
+    });
+    engine.observe((event) => {
+      if (event.type === 'scheduler.started_poll') this.#waiting.get(event.project)?.();
+    });
+    engine.sharing?.onOwnershipChange(() => {
+      // After a lost lease, thousands of changes can come in one turn of the event loop.
+      if (!this.#isOutdated) setImmediate(() => this.apply());
+      this.#isOutdated = true;
+    });
+  }
+
   /** Schedules the configured projects. Projects that another worker owns get a schedule but are not polled. */
-  apply(): void;
+  apply(): void {
+    this.#isOutdated = false;
+    const { projects, jitterMs } = this.#engine.config();
+    const scheduled = projects.map(({ id, schedule, timezone }) => ({
+      id,
+      schedule,
+      timezone,
+      lastPollAt: this.#engine.health(id)?.lastPollAt,
+      isOwnedElsewhere: !this.#engine.mayPoll(id),
+    }));
+    this.#scheduler.set(scheduled, jitterMs);
+  }
+
+  start(): void {
+    this.#scheduler.start();
+  }
+
+  /** Begins no more polls. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#scheduler.stop();
+  }
+
+  /** Resolves when no poll runs any more. */
+  async idle(): Promise<void> {
+    await Promise.allSettled([this.#scheduler.idle(), ...this.#requested.values()]);
+  }
+
+  /** Returns when a project is due next, as {@link Scheduler.next}. */
+  next(id: string): number | undefined {
+    return this.#scheduler.next(id);
+  }
+
+  /** Returns the schedule of a project for its metrics, as {@link Scheduler.schedule}. */
+  schedule(id: string): ProjectSchedule | undefined {
+    return this.#scheduler.schedule(id);
+  }
+
+  /** Whether a poll of the project runs, by its schedule or on request. */
+  isPolling(id: string): boolean {
+    return this.#scheduler.isRunning(id) || this.#requested.has(id);
+  }
+
   /**
    * Polls a project outside of its schedule. A scheduled run that comes due meanwhile starts after this poll. Resolves to
    * undefined if a poll of the project runs, after `stop`, and as {@link Engine.poll} does.
    */
-  pollNow(project: string): Promise<FinishedPoll | undefined>;
-  /** Whether a poll of the project runs, by its schedule or on request. */
-  isPolling(project: string): boolean;
-}
+  async pollNow(id: string): Promise<FinishedPoll | undefined> {
+    if (this.#isStopped || this.isPolling(id)) return undefined;
+    const polling = this.#engine.poll(id, { dueAt: this.#clock.now(), nextAt: undefined });
+    this.#requested.set(id, polling);
+    try {
+      return await polling;
+    } finally {
+      this.#requested.delete(id);
+    }
+  }
 
-/**
- * Maximum number of healthy projects' polls that wait for their first request, each with some 12 KB of memory; one that has
- * not begun needs 3 KB. Thousands are due at once after a start, a takeover, or a failure of the database.
- */
-const MAX_WAITING = 1000;
-
-/** Creates the scheduler of the engine's projects. `heartbeat` watches its runs. */
-export function createScheduling(engine: Engine, clock: Clock, heartbeat?: Heartbeat): Scheduling {
-  /** Polls on request that run. */
-  const requested = new Map<string, Promise<FinishedPoll | undefined>>();
-  let isStopped = false;
-  /** Polls that wait for their first request; called when they get it. */
-  const waiting = new Map<string, () => void>();
-  const limited = limitConcurrency(MAX_WAITING);
-  const pollAfterRequested = async (id: string, run: PollRun) => {
-    await requested.get(id);
-    return isStopped ? undefined : await engine.poll(id, run);
-  };
-  /** Begins a poll once fewer others wait. That of a failing project begins at once: it may wait longer for its request. */
-  const poll = async (id: string, run: PollRun) => {
-    if ((engine.health(id)?.consecutiveFailures ?? 0) > 0) return await pollAfterRequested(id, run);
-    const { polling } = await limited(async () => {
+  /** Polls once few others wait. The poll of a failing project does not wait: it may wait longer for its request. */
+  async #poll(id: string, run: PollRun): Promise<FinishedPoll | undefined> {
+    const isFailing = (this.#engine.health(id)?.consecutiveFailures ?? 0) > 0;
+    if (isFailing) return await this.#pollAfterRequested(id, run);
+    const { polling } = await this.#limited(async () => {
       const firstRequest = Promise.withResolvers<void>();
-      waiting.set(id, firstRequest.resolve);
-      const begun = pollAfterRequested(id, run);
+      this.#waiting.set(id, firstRequest.resolve);
+      const begun = this.#pollAfterRequested(id, run);
       await Promise.race([begun, firstRequest.promise]);
-      waiting.delete(id);
+      this.#waiting.delete(id);
       return { polling: begun };
     });
     return await polling;
-  };
-  engine.observe((event) => {
-    if (event.type === 'scheduler.started_poll') waiting.get(event.project)?.();
-  });
-  const scheduler = new Scheduler({
-    clock,
-    emit: engine.emit,
-    mayRun: (id) => engine.mayPoll(id),
-    run: async (id, run) => {
-      const polling = poll(id, run);
-      void heartbeat?.watch(id, run, polling);
-      await polling;
-    },
-    onError: endProcess,
-  });
-  const isPolling = (id: string) => scheduler.isRunning(id) || requested.has(id);
-  const toScheduled = ({ id, schedule, timezone }: ProjectConfig): ScheduledProject => ({
-    id,
-    schedule,
-    timezone,
-    lastPollAt: engine.health(id)?.lastPollAt,
-    isOwnedElsewhere: !engine.mayPoll(id),
-  });
-  const apply = () => {
-    const { projects, jitterMs } = engine.config();
-    scheduler.set(projects.map(toScheduled), jitterMs);
-  };
-  const update = (changed: readonly string[] | undefined) => {
-    if (changed === undefined) return apply();
-    const projects = changed.map((id) => engine.projects().get(id));
-    scheduler.update(projects.filter((project) => project !== undefined).map(toScheduled));
-  };
-  engine.sharing?.onOwnershipChange(gatherChanges(update));
-  return {
-    next: (id) => scheduler.next(id),
-    schedule: (id) => scheduler.schedule(id),
-    apply,
-    isPolling,
-    pollNow: async (id) => {
-      if (isStopped || isPolling(id)) return undefined;
-      const polling = engine.poll(id, { dueAt: clock.now(), nextAt: undefined });
-      requested.set(id, polling);
-      try {
-        return await polling;
-      } finally {
-        requested.delete(id);
-      }
-    },
-    start: () => scheduler.start(),
-    stop: () => {
-      isStopped = true;
-      scheduler.stop();
-    },
-    idle: async () => {
-      await Promise.allSettled([scheduler.idle(), ...requested.values()]);
-    },
-  };
-}
-
-/**
- * Returns a function that gathers changes of ownership, and in the next turn of the event loop calls `listener` once with the
- * projects that were taken or dropped; with undefined if a change names none, because then any project may be affected.
- */
-export function gatherChanges(
-  listener: (changed: readonly string[] | undefined) => void,
-): (change: OwnershipChange) => void {
-  /** The names in each change since the last call. */
-  let changes: (readonly string[])[] = [];
-
-  function deliver(): void {
-    const names = changes.some((named) => named.length === 0) ? undefined : changes.flat();
-    changes = [];
-    listener(names && [...new Set(names)]);
   }
 
-  return ({ taken, dropped }) => {
-    if (changes.length === 0) setImmediate(deliver);
-    changes.push([...taken.map(({ project }) => project), ...dropped]);
-  };
+  async #pollAfterRequested(id: string, run: PollRun): Promise<FinishedPoll | undefined> {
+    await this.#requested.get(id);
+    return this.#isStopped ? undefined : await this.#engine.poll(id, run);
+  }
 }

@@ -99,7 +99,6 @@ interface Moment {
 export class Scheduler {
   readonly #options: SchedulerOptions;
   #entries = new Map<string, Entry>();
-  #maxJitterMs = 0;
   readonly #running = new Map<string, Promise<void>>();
   /** Waits for the next beat. Undefined before the start and after the stop. */
   #nextBeat: Timer | undefined;
@@ -122,21 +121,6 @@ export class Scheduler {
     const next = new Map(entries.map((entry) => [entry.project.id, entry]));
     for (const [id, old] of this.#entries) if (next.get(id) !== old) old.timer?.cancel();
     this.#entries = next;
-    this.#maxJitterMs = maxJitterMs;
-    this.#beat();
-  }
-
-  /**
-   * Schedules these projects as `set` does, with the jitter of the last `set`; leaves all others as they are.
-   * @throws {RangeError} if a schedule or time zone is not valid; then nothing has changed
-   */
-  update(projects: readonly ScheduledProject[]): void {
-    const entries = projects.map((project) => this.#entryOf(project, this.#maxJitterMs));
-    for (const entry of entries) {
-      const old = this.#entries.get(entry.project.id);
-      if (old !== entry) old?.timer?.cancel();
-      this.#entries.set(entry.project.id, entry);
-    }
     this.#beat();
   }
 

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Engine } from '../../../src/app/engine.ts';
-import { createScheduling, gatherChanges } from '../../../src/app/scheduling.ts';
-import type { OwnershipChange } from '../../../src/coordination/worker.ts';
+import { Scheduling } from '../../../src/app/scheduling.ts';
 import {
   emitTo,
   type FinishedPoll,
@@ -12,7 +11,6 @@ import {
 
 const PROJECT = { schedule: '*/10 * * * * *', timezone: 'UTC' };
 const FINISHED = { project: 'p' } as FinishedPoll;
-const dropped = (...ids: string[]): OwnershipChange => ({ taken: [], dropped: ids });
 /** Ends the turn of the event loop. */
 const turn = () => vi.advanceTimersByTimeAsync(0);
 
@@ -26,7 +24,7 @@ function setUp(owned = new Set(['p']), projectIds = ['p', 'other']) {
   const polls: (PromiseWithResolvers<FinishedPoll | undefined> & { readonly id: string })[] = [];
   const lastPollAt = Date.now();
   const projects = new Map(projectIds.map((id) => [id, { ...PROJECT, id }]));
-  let changeOwnership: (change: OwnershipChange) => void = () => {};
+  let changeOwnership = () => {};
   const engine = {
     emit: (event: MonitorEvent) => events.push(event),
     observe: (observer: Observer) => observers.push(observer),
@@ -45,7 +43,7 @@ function setUp(owned = new Set(['p']), projectIds = ['p', 'other']) {
       },
     },
   };
-  const scheduling = createScheduling(engine as unknown as Engine, systemClock);
+  const scheduling = new Scheduling(engine as unknown as Engine, systemClock);
   scheduling.apply();
   scheduling.start();
   const emit = emitTo(observers, (error) => {
@@ -91,23 +89,25 @@ it('a project has at most one requested poll at a time, and none after the stop'
   expect(polls.length).toBe(1);
 });
 
-it('an ownership change updates the schedules of the named projects, or of all if it names none', async () => {
+it('changes of ownership in one turn of the event loop are applied once, in the next', async () => {
   const owned = new Set<string>();
-  const { scheduling, polls, changeOwnership } = setUp(owned);
+  const { polls, scheduling, changeOwnership } = setUp(owned);
+  const apply = vi.spyOn(scheduling, 'apply');
   owned.add('p').add('other');
-  changeOwnership(dropped('p', 'not configured'));
-  await vi.advanceTimersByTimeAsync(10_000);
-  expect(polls.length).toBe(1);
-
-  changeOwnership(dropped());
+  for (let change = 0; change < 1000; change += 1) changeOwnership();
+  expect(apply).not.toHaveBeenCalled();
   await turn();
+  await vi.advanceTimersByTimeAsync(10_000);
+  expect([apply.mock.calls.length, polls.length]).toEqual([1, 2]);
+
   owned.delete('p');
-  changeOwnership(dropped('p'));
+  changeOwnership();
   await turn();
-  polls[0]?.resolve(FINISHED);
+  for (const poll of polls) poll.resolve(FINISHED);
   await vi.advanceTimersByTimeAsync(10_000);
 
-  expect([polls.length, scheduling.isPolling('other')]).toEqual([2, true]);
+  expect(apply.mock.calls.length).toBe(2);
+  expect(polls.map(({ id }) => id).toSorted()).toEqual(['other', 'other', 'p']);
   scheduling.stop();
 });
 
@@ -151,20 +151,4 @@ describe('a schedule with more than 1000 healthy projects that are due', () => {
     await scheduling.idle();
     expect(begun()).toHaveLength(1001);
   });
-});
-
-it('gatherChanges merges the changes of one event loop turn into one call in the next', async () => {
-  const listener = vi.fn<(changed: readonly string[] | undefined) => void>();
-  const gather = gatherChanges(listener);
-  const taken = (project: string) => ({ project }) as OwnershipChange['taken'][number];
-  gather({ taken: [taken('a'), taken('b')], dropped: [] });
-  gather({ taken: [], dropped: ['b', 'c'] });
-  expect(listener).not.toHaveBeenCalled();
-  await turn();
-  gather({ taken: [taken('d')], dropped: [] });
-  gather({ taken: [], dropped: [] });
-  await turn();
-  gather({ taken: [], dropped: ['e'] });
-  await turn();
-  expect(listener.mock.calls).toEqual([[['a', 'b', 'c']], [undefined], [['e']]]);
 });

@@ -334,32 +334,11 @@ describe('a project owned by another worker', () => {
     expect(world.polls.length).toBe(isAhead ? 0 : polls + 1);
   });
 
-  it('can be taken over and given back with update, with the jitter of the last set', async () => {
-    const others = [project('other'), polled(START)];
-    world.scheduler.set(
-      others.map((each) => ({ ...each, isOwnedElsewhere: true })),
-      900,
-    );
-    world.scheduler.start();
-    await pass(29.7 * SECOND);
-    world.scheduler.update([project('bot', { lastPollAt: START + 19 * SECOND })]);
-    expect(times(world, 'bot')).toEqual(['10:00:29.950Z']);
-    await pass(2 * SECOND);
-    expect(times(world, 'bot')).toHaveLength(2);
-    const next = world.scheduler.next('bot');
-    world.scheduler.update([project('bot')]);
-    expect(world.scheduler.next('bot')).toBe(next);
-    world.scheduler.update([{ ...polled(START), isOwnedElsewhere: true }]);
-    await pass(20 * SECOND);
-    expect(times(world, 'bot')).toHaveLength(2);
-    expect(times(world, 'other')).toEqual([]);
-  });
-
-  it('is not taken over by an update in which another project has an invalid schedule', async () => {
+  it('is not taken over if another project has an invalid schedule', async () => {
     world.scheduler.set([{ ...polled(START), isOwnedElsewhere: true }], 0);
     world.scheduler.start();
     const bad = project('bad', { schedule: '61 * * * *' });
-    expect(() => world.scheduler.update([polled(START), bad])).toThrow(RangeError);
+    expect(() => world.scheduler.set([polled(START), bad], 0)).toThrow(RangeError);
     await pass(20 * SECOND);
     expect(world.polls).toEqual([]);
   });
