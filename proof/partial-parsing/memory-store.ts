@@ -11,7 +11,8 @@ export function memoryStore({ StoreError }: typeof ErrorsRoom) {
   let isBroken = false;
   let last: PollCommit | undefined;
 
-  const store: Pick<Store, 'loadKnown' | 'commitPoll'> = {
+  const store: Pick<Store, 'loadKnown' | 'commitPoll' | 'keepHealth'> = {
+    keepHealth: () => {},
     loadKnown: async (_project, kinds, only) => ({
       token: String(version),
       listings: new Map(

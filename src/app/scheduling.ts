@@ -82,7 +82,7 @@ export class Scheduling {
 
   /** Returns when a project is due next, as {@link Scheduler.next}. */
   next(id: string): number | undefined {
-    return this.#scheduler.next(id);
+    return this.#scheduler.next(id, this.#engine.health(id)?.lastPollAt);
   }
 
   /** Returns the schedule of a project for its metrics, as {@link Scheduler.schedule}. */

@@ -29,7 +29,7 @@ import type {
 
 export interface PollerOptions {
   readonly service: Pick<EvaluationService, 'list' | 'storing'>;
-  readonly store: Pick<Store, 'loadKnown' | 'commitPoll'>;
+  readonly store: Pick<Store, 'loadKnown' | 'commitPoll' | 'keepHealth'>;
   readonly clock: Clock;
   readonly emit: Observer;
   /** Read at each poll, as it can change at run time. */
@@ -324,8 +324,11 @@ export class Poller {
       if (this.#projects.get(project) !== memory) return undefined;
       markNotStored(listings);
       const reported = failure ?? { reason: 'store', message, details: {} };
+      const failed = afterFailure(memory.health, at, reported);
+      // Other workers and commands see it only in the store.
+      store.keepHealth(project, failed);
       return {
-        health: afterFailure(memory.health, at, reported),
+        health: failed,
         failure: reported,
         isStored: false,
         changes: new Map(),

@@ -9,6 +9,8 @@ const SECOND = 1000;
 const TIMER_TOLERANCE_MS = 20;
 /** Drift of the wall clock between two looks at a project that does not count as a setback, ms. */
 const MAX_DRIFT_MS = 20;
+/** Time for which a poll of another worker may run, and its outcome be on its way, ms. */
+const MAX_UNKNOWN_MS = 120_000;
 /** Time by which the clock of another worker may be ahead, ms. */
 const MAX_AHEAD_MS = 1000;
 /** Maximum number of missed runs of a project that are counted at a time. */
@@ -148,14 +150,15 @@ export class Scheduler {
   }
 
   /**
-   * Returns when the project is due next; in the past if a tick is late. Follows the schedule if another worker polls it;
-   * undefined for an unknown project.
+   * Returns when the project is due next; in the past if a tick is late. If another worker polls it, follows the schedule,
+   * unless no poll after its last known one, at `lastPollAt`, has been due for long. Undefined for an unknown project.
    */
-  next(project: string): number | undefined {
+  next(project: string, lastPollAt?: number): number | undefined {
     const entry = this.#entries.get(project);
-    return entry?.project.isOwnedElsewhere
-      ? dueAfter(entry, this.#options.clock.now())
-      : entry?.dueAt;
+    if (!entry?.project.isOwnedElsewhere) return entry?.dueAt;
+    const now = this.#options.clock.now();
+    const missed = lastPollAt === undefined ? Infinity : dueAfter(entry, lastPollAt);
+    return missed < now - MAX_UNKNOWN_MS ? missed : dueAfter(entry, now);
   }
 
   /** Returns the schedule of a project for docs/metrics.md#schedule; undefined for an unknown project. */

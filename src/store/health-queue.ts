@@ -52,6 +52,12 @@ export class HealthQueue<Health> {
     }
   }
 
+  /** Has the health written with that of other projects, however often that fails. */
+  keep(project: string, health: Health): void {
+    this.#waiting.set(project, health);
+    this.#schedule();
+  }
+
   /** Drops the health of this project. Resolves when none of it is being written, so that a commit of newer health can follow. */
   async drop(project: string): Promise<void> {
     this.#waiting.delete(project);

@@ -195,6 +195,31 @@ const tests = (open: () => Promise<TestDatabase>) => {
     expect(rows.map(({ project }) => project)).not.toContain(theirs);
   });
 
+  it('show a project whose polls cannot be stored as down, whichever worker is asked', async () => {
+    await using db = await open();
+    await using given = await setUp(db);
+    const { first, second } = await startPair(given.start);
+    const [theirs = ''] = await ownedBy(second);
+    await db.query(
+      `CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
+         AS 'BEGIN RAISE ''bad block'' USING ERRCODE = ''58030''; END';
+       CREATE TRIGGER refuse BEFORE UPDATE ON evalwatch.record FOR EACH ROW
+         WHEN (NEW.id = 'of ${theirs}') EXECUTE FUNCTION refuse()`,
+    );
+    given.set(theirs, 'PENDING');
+    for (const daemon of [first, second]) {
+      const url = await daemon.url();
+      await vi.waitFor(async () => {
+        const { data } = JSON.parse((await ask(`${url}/api/v1/projects`)).text) as {
+          data: { project: string; up: boolean; reason: string | null }[];
+        };
+        const down = data.filter(({ up }) => !up);
+        expect(down).toMatchObject([{ project: theirs, reason: 'store' }]);
+      }, PATIENCE);
+      expect((await ask(`${url}/`)).text).toContain('1 of 3 projects not monitored');
+    }
+  });
+
   it('export the same series of the store after a takeover and start their own counters at 0', async () => {
     await using db = await open();
     await using given = await setUp(db);

@@ -334,6 +334,8 @@ export interface Store extends StoreReader {
    * listing was committed, or another worker owns it.
    */
   commitPoll(commit: PollCommit): Promise<readonly CommittedTransition[] | undefined>;
+  /** Stores the health of a poll that could not be committed, as soon as that succeeds, unless newer health comes first. */
+  keepHealth(project: string, health: PollHealth): void;
   /** Failures that are not settled yet, oldest first. A logged failure is pending until it is settled. */
   pendingFailures(query: PendingFailureQuery): Promise<readonly PendingFailure[]>;
   /** Records the outcome of a failure; called after its line was logged. Changes nothing if it is not pending. */

@@ -200,6 +200,7 @@ function createStore(
     }),
     loadKnown: guarded((...asked) => ownedProjects.loadKnown(...asked)),
     commitPoll: guarded((poll) => ownedProjects.commitPoll(poll)),
+    keepHealth: (project, health) => ownedProjects.keepHealth(project, health),
     pendingFailures: guarded(async (query) => {
       const rows = await read<PendingColumns & { readonly project_token: string }>(
         PENDING,

@@ -207,6 +207,12 @@ export class SqliteStore implements Store {
     return [];
   }
 
+  keepHealth(project: string, health: PollHealth): void {
+    if (!this.#figures.has(project)) return;
+    this.#health.keep(project, health);
+    this.#figures.change(project, health);
+  }
+
   pendingFailures(query: PendingFailureQuery): Promise<readonly PendingFailure[]> {
     return this.#readOrEmit({ method: 'pendingFailures', args: [query] });
   }

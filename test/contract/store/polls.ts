@@ -142,6 +142,19 @@ export function describePolls(h: Harness): void {
       await reader.close();
     });
 
+    it('that could not be stored have their health stored alone, unless a later one comes first', async () => {
+      await h.see('p', { x: 'RUNNING' }, 1000);
+      const failed = { ...UP, up: false, consecutiveFailures: 1, reason: 'store' as const };
+      h.store.keepHealth('p', failed);
+      expect((await h.store.snapshot('p')).projects[0]?.health).toEqual(failed);
+      expect(await h.store.loadHealth('p')).toEqual(failed);
+      h.store.keepHealth('p', failed);
+      await h.see('p', { x: 'FAILED' }, 2000);
+      expect(await h.store.loadHealth('p')).toEqual(UP);
+      h.store.keepHealth('nobody', failed);
+      expect((await h.store.loadHealth('p')).up).toBe(true);
+    });
+
     it('with changes store their own health, not that of the poll before', async () => {
       await h.see('p', { x: 'RUNNING' }, 1000);
       const late = { ...UP, lastPollAt: 2000, lastSuccessAt: 2000 };

@@ -52,6 +52,7 @@ async function setUp() {
         }
         return await unlessBroken('commitPoll', () => store.commitPoll(commit));
       },
+      keepHealth: (...kept) => store.keepHealth(...kept),
     },
   });
   const poll = (project: PolledProject = { id: 'p', datasets: false }) => {
@@ -242,7 +243,7 @@ it('a poll during which the clock is set back has no negative duration', async (
 
 describe('a failing store', () => {
   it('fails the poll, and the next stored poll emits the transition', async () => {
-    const { service, poll, broken, log, poller } = given;
+    const { service, store, poll, broken, log, poller } = given;
     service.shows(listingOf({ a: 'RUNNING' }));
     await poll();
     service.shows(listingOf({ a: 'FAILED' }));
@@ -250,6 +251,7 @@ describe('a failing store', () => {
 
     const failed = await poll();
     const known = service.asked.at(-1)?.options.previous;
+    expect(await store.loadHealth('p')).toMatchObject({ up: false, reason: 'store' });
     broken.clear();
     const recovered = await poll();
 

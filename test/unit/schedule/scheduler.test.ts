@@ -334,6 +334,19 @@ describe('a project owned by another worker', () => {
     expect(world.polls.length).toBe(isAhead ? 0 : polls + 1);
   });
 
+  it('is late once a poll after the last known one has been due for 2 minutes', async () => {
+    world.scheduler.set([{ ...polled(START), isOwnedElsewhere: true }], 0);
+    world.scheduler.start();
+    await pass(129.7 * SECOND);
+    const next = world.scheduler.next('bot');
+    expect(next).toBeGreaterThan(Date.now());
+    expect(world.scheduler.next('bot', undefined)).toBe(next);
+    expect(world.scheduler.next('bot', START + SECOND)).toBe(next);
+    await pass(SECOND);
+    expect(world.scheduler.next('bot', START + SECOND)).toBe(START - 250 + 10 * SECOND);
+    expect(world.scheduler.next('bot', START + 11 * SECOND)).toBeGreaterThan(Date.now());
+  });
+
   it('is not taken over if another project has an invalid schedule', async () => {
     world.scheduler.set([{ ...polled(START), isOwnedElsewhere: true }], 0);
     world.scheduler.start();

@@ -3,7 +3,12 @@ import type { Ownership } from '../../../coordination/ports.ts';
 import type { StoreError } from '../../../monitor/errors.ts';
 import type { Observer } from '../../../monitor/events.ts';
 import type { Clock } from '../../../monitor/ports/clock.ts';
-import type { CommittedTransition, PollCommit, Store } from '../../../monitor/ports/store.ts';
+import type {
+  CommittedTransition,
+  PollCommit,
+  PollHealth,
+  Store,
+} from '../../../monitor/ports/store.ts';
 import { HealthQueue } from '../../health-queue.ts';
 import { unknownProject } from '../../rows.ts';
 import type { Database, Statement } from '../database.ts';
@@ -83,6 +88,13 @@ export class OwnedProjects implements Ownership {
     const nextTickAt = this.#nextTicks.get(project);
     await this.#health.add(project, { token, nextTickAt, health });
     return [];
+  }
+
+  /** `Store.keepHealth`; nothing for a project that this worker does not own. */
+  keepHealth(project: string, health: PollHealth): void {
+    const token = this.tokens.get(project);
+    if (token === undefined) return;
+    this.#health.keep(project, { token, nextTickAt: this.#nextTicks.get(project), health });
   }
 
   /** Writes waiting health one last time. Ignores a failure of the database. */
