@@ -301,5 +301,5 @@ export const ERROR_IDS: readonly ((n: number) => string | null)[] = [
 
 /** Ids that can be tracked, but that could break a path or a log line. */
 export const ODD_IDS: readonly string[] = ['.', '..', '/../', '%2e%2e', 'a/b?c#d']
-  .concat('__proto__', 'constructor', ' ', '\0', `line${FORGED}`)
+  .concat('__proto__', 'constructor', ' ', '\u0001', `line${FORGED}`)
   .concat('\u2028\u202e\u001b[2J', '\u{1f600}'.repeat(512));

@@ -101,6 +101,7 @@ function isUsable(id: unknown, key: string): id is string {
     id !== '' &&
     Array.from(id).length <= 512 &&
     id.isWellFormed() &&
+    !id.includes('\0') &&
     !id.includes(key)
   );
 }
