@@ -1,5 +1,6 @@
 import type { Kind, UnfinishedStatus } from '../../domain/status.ts';
 import type { Summary } from '../../domain/summary.ts';
+import { inTurns } from '../../domain/turns.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
@@ -184,7 +185,10 @@ export class SqliteStore implements Store {
   async configureProjects(ids: readonly string[], at: number): Promise<void> {
     this.#assertOpen();
     const added = await this.#queue.write({ method: 'configureProjects', args: [ids, at] });
-    this.#figures.configure(ids, added.map(toProjectSnapshot));
+    const projects: ProjectSnapshot[] = [];
+    const read = (row: string) => void projects.push(toProjectSnapshot(JSON.parse(row)));
+    await inTurns(added, read, PAGE_PROJECTS);
+    this.#figures.configure(ids, projects);
   }
 
   async loadHealth(project: string): Promise<PollHealth> {

@@ -23,8 +23,11 @@ export interface ProjectRow extends HealthColumns {
 export const PAGE_PROJECTS = 250;
 
 export interface Projects {
-  /** `Store.configureProjects`, to be run in a transaction. Returns the projects that were not configured before. */
-  readonly configure: (ids: readonly string[], at: number) => readonly ProjectRow[];
+  /**
+   * `Store.configureProjects`, to be run in a transaction. Returns the projects that were not configured before, each as the
+   * JSON of a {@link ProjectRow}: thousands of texts pass to the main thread in a few milliseconds, and are parsed in turns.
+   */
+  readonly configure: (ids: readonly string[], at: number) => readonly string[];
   /**
    * Reads some of the configured projects in the order of their ids, those after this id; fewer than a page at the end.
    * `only` restricts them to one project.
@@ -78,7 +81,7 @@ export function createProjects(db: Connection): Projects {
       const added = ids.filter((id) => add.run(id, at).changes > 0);
       const kept = new Set(ids);
       for (const id of configured.all()) if (!kept.has(id)) remove.run(at, id);
-      return added.flatMap((id) => project.all(id));
+      return added.flatMap((id) => project.all(id)).map((row) => JSON.stringify(row));
     },
     after: (id, only) => (only === undefined ? page.all(id, PAGE_PROJECTS) : project.all(only)),
     health: (id) => {
