@@ -1,4 +1,4 @@
-import type { PollHealth } from '../monitor/ports/store.ts';
+import type { PollHealth, ProjectFigures } from '../monitor/ports/store.ts';
 
 // Ports through which workers share a store and record who owns which project. Every asynchronous method rejects with a
 // StoreError if the database does not answer in time. The change may then have been made, or may yet be made.
@@ -39,6 +39,7 @@ export interface OwnedProject {
   /** Time of the next poll as stored with the last commit, epoch ms. */
   readonly nextTickAt: number | undefined;
   readonly health: PollHealth;
+  readonly figures: ProjectFigures;
 }
 
 /** Requests that may be sent: the first in `startsInMs`, the others `spacingMs` apart. */
@@ -91,7 +92,8 @@ export interface Coordinator {
 export interface Ownership {
   /** The projects with their tokens, as of now. */
   readonly tokens: ReadonlyMap<string, string>;
-  own(project: string, token: string): void;
+  /** Without figures, for a removed project, scrapes do not show it. */
+  own(project: string, token: string, figures?: ProjectFigures): void;
   /** Refuses later commits of this project and drops what waits to be written. */
   disown(project: string): void;
   /** Whether a commit is under way that may change the token of this project. */

@@ -374,8 +374,8 @@ export class Worker {
     const again = taken
       .map(({ project }) => project)
       .filter((project) => this.#polled.has(project));
-    for (const { project, token } of taken) {
-      ownership.own(project, token);
+    for (const { project, token, figures } of taken) {
+      ownership.own(project, token, figures);
       this.#polled.add(project);
     }
     const projects = taken.length - again.length;

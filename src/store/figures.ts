@@ -1,65 +1,79 @@
 import type { ErrorTotal } from '../domain/failure.ts';
 import type { Kind } from '../domain/status.ts';
 import type { Summary } from '../domain/summary.ts';
-import type { PollHealth, ProjectSnapshot } from '../monitor/ports/store.ts';
+import type { PollHealth, ProjectFigures, ProjectSnapshot } from '../monitor/ports/store.ts';
 import { toListingSnapshot } from './rows.ts';
 
 /**
- * The snapshots of the projects that this process polls, as their last commits left them: a scrape reads no table, and makes
+ * The figures of the projects that this process polls, as their last commits left them: a scrape reads no table, and makes
  * nothing anew. A snapshot never changes once it is returned.
  */
 export class Figures {
-  #projects = new Map<string, ProjectSnapshot>();
+  #projects = new Map<string, ProjectFigures>();
 
   /** Makes these the projects. `added` has those that are new here, or new again; the others stay as they are. */
-  configure(ids: readonly string[], added: readonly ProjectSnapshot[]): void {
+  configure(ids: readonly string[], added: readonly ProjectFigures[]): void {
     const known = new Map(this.#projects);
-    for (const snapshot of added) known.set(snapshot.project, snapshot);
+    for (const figures of added) known.set(figures.snapshot.project, figures);
     const inOrder = ids.toSorted((one, other) => Buffer.from(one).compare(Buffer.from(other)));
     this.#projects = new Map();
     for (const id of inOrder) {
-      const snapshot = known.get(id);
-      if (snapshot !== undefined) this.#projects.set(id, snapshot);
+      const figures = known.get(id);
+      if (figures !== undefined) this.#projects.set(id, figures);
     }
+  }
+
+  /** Sets the figures of a project; undefined for one that this process no longer polls. */
+  set(project: string, figures: ProjectFigures | undefined): void {
+    if (figures === undefined) this.#projects.delete(project);
+    else this.#projects.set(project, figures);
   }
 
   has(project: string): boolean {
     return this.#projects.has(project);
   }
 
+  /** Returns the summaries of a project as of its last commit; undefined if it is not one of these. */
+  summaries(project: string): ProjectFigures['summaries'] | undefined {
+    return this.#projects.get(project)?.summaries;
+  }
+
   /** Changes the health of a project, if it is one of these, and its listings that have another summary. */
   change(
     project: string,
     health: PollHealth,
-    summaries: ReadonlyMap<Kind, Summary> = new Map(),
+    changed: ReadonlyMap<Kind, Summary> = new Map(),
   ): void {
     const known = this.#projects.get(project);
     if (known === undefined) return;
-    const listings = new Map(known.listings);
-    for (const [kind, summary] of summaries) {
-      const errors = known.listings.get(kind)?.errors ?? [];
+    const listings = new Map(known.snapshot.listings);
+    for (const [kind, summary] of changed) {
+      const errors = listings.get(kind)?.errors ?? [];
       listings.set(kind, { ...toListingSnapshot(kind, summary), errors });
     }
-    this.#projects.set(project, { ...known, health, listings });
+    const snapshot = { ...known.snapshot, health, listings };
+    const summaries =
+      changed.size === 0 ? known.summaries : { ...known.summaries, ...Object.fromEntries(changed) };
+    this.#projects.set(project, { snapshot, summaries });
   }
 
   /** Changes the failures with some error_ids; undefined for those that are counted no longer. */
   changeErrors(project: string, totals: ReadonlyMap<string, ErrorTotal | undefined>): void {
     const known = this.#projects.get(project);
-    const prompts = known?.listings.get('prompt');
+    const prompts = known?.snapshot.listings.get('prompt');
     if (known === undefined || prompts === undefined) return;
     const errors = [
       ...prompts.errors.filter(({ label }) => !totals.has(label)),
       ...totals.values().filter((total) => total !== undefined),
     ].toSorted((one, other) => (one.label < other.label ? -1 : 1));
-    const listings = new Map(known.listings).set('prompt', { ...prompts, errors });
-    this.#projects.set(project, { ...known, listings });
+    const listings = new Map(known.snapshot.listings).set('prompt', { ...prompts, errors });
+    this.#projects.set(project, { ...known, snapshot: { ...known.snapshot, listings } });
   }
 
-  /** Returns the snapshots of all projects in the order of their ids, or of one. */
+  /** Returns the snapshots of all projects, or of one. */
   snapshots(only?: string): readonly ProjectSnapshot[] {
-    if (only === undefined) return [...this.#projects.values()];
-    const snapshot = this.#projects.get(only);
-    return snapshot === undefined ? [] : [snapshot];
+    if (only === undefined) return Array.from(this.#projects.values(), ({ snapshot }) => snapshot);
+    const figures = this.#projects.get(only);
+    return figures === undefined ? [] : [figures.snapshot];
   }
 }

@@ -17,6 +17,7 @@ import type {
   ListingSnapshot,
   PendingFailure,
   PollHealth,
+  ProjectFigures,
   StatusRow,
   TransitionRow,
 } from '../monitor/ports/store.ts';
@@ -175,10 +176,37 @@ function toSettlement(row: FailureColumns): Settlement {
 }
 
 /** The columns of `error_total`, without its project. */
-export type ErrorTotalColumns = readonly [label: string, count: number, firstSeenAt: number];
+type ErrorTotalColumns = readonly [label: string, count: number, firstSeenAt: number];
 
-export function toErrorTotals(rows: readonly ErrorTotalColumns[]): readonly ErrorTotal[] {
+function toErrorTotals(rows: readonly ErrorTotalColumns[]): readonly ErrorTotal[] {
   return rows.map(([label, count, firstSeenAt]) => ({ label, count, firstSeenAt }));
+}
+
+/** A project with its figures, which are parsed JSON. */
+export interface ProjectColumns extends HealthColumns {
+  readonly id: string;
+  readonly configured_at: number;
+  readonly prompts: Summary;
+  readonly datasets: Summary;
+  /** Null or empty without any. */
+  readonly errors: readonly ErrorTotalColumns[] | null;
+}
+
+export function toProjectFigures(row: ProjectColumns): ProjectFigures {
+  const prompts = toListingSnapshot('prompt', row.prompts);
+  const errors = toErrorTotals(row.errors ?? []);
+  return {
+    snapshot: {
+      project: row.id,
+      configuredAt: row.configured_at,
+      health: toHealth(row),
+      listings: new Map([
+        ['prompt', errors.length === 0 ? prompts : { ...prompts, errors }],
+        ['dataset', toListingSnapshot('dataset', row.datasets)],
+      ]),
+    },
+    summaries: { prompt: row.prompts, dataset: row.datasets },
+  };
 }
 
 /** Returns what a snapshot shows of a listing with this summary. */

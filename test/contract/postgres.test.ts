@@ -7,6 +7,7 @@ import type { Store } from '../../src/monitor/ports/store.ts';
 import { openPostgresReader } from '../../src/store/postgres/postgres-reader.ts';
 import { openPostgres } from '../../src/store/postgres/postgres-store.ts';
 import {
+  adopt,
   connectPatiently,
   describePostgres,
   type TestDatabase,
@@ -84,9 +85,7 @@ async function openWorker(url: string) {
     configureProjects: async (ids, at) => {
       await store.configureProjects(ids, at);
       await coordinator.claim(identity, ids);
-      for (const { project, token } of await coordinator.list(id)) {
-        store.ownership.own(project, token);
-      }
+      await adopt(store, coordinator, id);
     },
     events: async (...asked) => {
       // The store keeps the highest number, but a cleared database restarts the numbers.

@@ -139,6 +139,8 @@ export async function startWorker(
     /** Returns the ids of the projects that it got. */
     claim: (projects: readonly string[], as: WorkerIdentity = identity) =>
       claim(store, coordinator, as, projects),
+    /** Takes for its own what the database says that it owns, as a beat does. */
+    adopt: () => adopt(store, coordinator, id),
     /** Gives these projects back. */
     release: async (projects: readonly string[]) => {
       const { tokens } = store.ownership;
@@ -183,9 +185,28 @@ async function claim(
 ): Promise<readonly string[]> {
   await coordinator.claim(worker, projects);
   const listed = await coordinator.list(worker.id);
-  const claimed = listed.filter(({ project }) => !ownership.tokens.has(project));
-  for (const { project, token } of claimed) ownership.own(project, token);
+  const ids = listed.map(({ project }) => project).filter((each) => !ownership.tokens.has(each));
+  const claimed = await coordinator.load(worker.id, ids);
+  for (const { project, token, figures } of claimed) ownership.own(project, token, figures);
   return claimed.map(({ project }) => project).toSorted();
+}
+
+/** Lets a worker own what the database says that it owns, as a beat does. */
+export async function adopt(
+  { ownership }: Pick<PostgresStore, 'ownership'>,
+  coordinator: Coordinator,
+  worker: string,
+): Promise<void> {
+  const { tokens } = ownership;
+  const listed = await coordinator.list(worker);
+  const left = new Set(listed.map(({ project }) => project));
+  for (const project of tokens.keys()) if (!left.has(project)) ownership.disown(project);
+  const changed = listed.filter(({ project, token }) => tokens.get(project) !== token);
+  const configured = changed.filter(({ isRemoved }) => !isRemoved).map(({ project }) => project);
+  for (const { project, token } of changed) ownership.own(project, token);
+  for (const { project, token, figures } of await coordinator.load(worker, configured)) {
+    ownership.own(project, token, figures);
+  }
 }
 
 async function see(

@@ -2,6 +2,7 @@ import type { AddedDurations, DurationCount } from '../../domain/limits.ts';
 import type { ErrorTotal, ErrorInfo, Settled, Settlement, Tries } from '../../domain/failure.ts';
 import type { KnownListing } from '../../domain/record.ts';
 import type { Kind, Origin, PromptStatus, Status, UnfinishedStatus } from '../../domain/status.ts';
+import type { Summary } from '../../domain/summary.ts';
 import type { Changes, Transition } from '../../domain/transition.ts';
 import type { FailedRequest, PollFailureReason } from '../errors.ts';
 
@@ -97,6 +98,13 @@ export interface ProjectSnapshot {
   readonly configuredAt: number;
   readonly health: PollHealth;
   readonly listings: ReadonlyMap<Kind, ListingSnapshot>;
+}
+
+/** A project in the memory of the process that polls it. */
+export interface ProjectFigures {
+  readonly snapshot: ProjectSnapshot;
+  /** What its listings are in `snapshot`. The next commit changes them. */
+  readonly summaries: Readonly<Record<Kind, Summary>>;
 }
 
 export interface StoreSnapshot {

@@ -3,7 +3,7 @@ import type { Coordinator, Ownership } from '../../coordination/ports.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { OwnedSnapshot, PruneLimits, Store } from '../../monitor/ports/store.ts';
+import type { OwnedSnapshot, Store } from '../../monitor/ports/store.ts';
 import { createOpenWork } from '../open-work.ts';
 import {
   type HealthColumns,
@@ -22,6 +22,7 @@ import {
   type Statement,
 } from './database.ts';
 import {
+  type CountedError,
   PENDING,
   pendingParameters,
   POSTPONE,
@@ -31,9 +32,8 @@ import {
 } from './sql/failures.ts';
 import { migrate } from './sql/migrate.ts';
 import { OwnedProjects } from './ownership/owned-projects.ts';
-import { createOwnedSnapshot } from './ownership/owned-snapshot.ts';
 import { HEALTH } from './sql/projects.ts';
-import { PRUNING } from './sql/pruning.ts';
+import { type ForgottenError, PRUNING } from './sql/pruning.ts';
 import { readUrl } from './url.ts';
 
 export interface PostgresOptions {
@@ -56,7 +56,7 @@ export interface PostgresStore extends Store {
   readonly ownership: Ownership;
   /** Version of the server, such as `15.18`. */
   readonly serverVersion: string;
-  /** Returns the configured projects that this worker owns. @throws {StoreError} */
+  /** Returns the configured projects that this worker owns, of which it reads none. @throws {StoreError} */
   ownedSnapshot(): Promise<OwnedSnapshot>;
   /** Does what `configureProjects` does, unless that is under way. Returns whether it did. @throws {StoreError} */
   restoreProjects(ids: readonly string[], at: number): Promise<boolean>;
@@ -156,7 +156,6 @@ function createStore(
   const deleteRows: Database['query'] = (...asked) => inProjectQueue(() => write(...asked));
   const reader = new PostgresReader(database, clock);
   const ownedProjects = new OwnedProjects({ database, read, write, clock, emit, signal });
-  const readOwned = createOwnedSnapshot(database, worker);
   note(first);
 
   return {
@@ -167,10 +166,7 @@ function createStore(
       await ownedProjects.flush();
       return await reader.snapshot(project);
     }),
-    ownedSnapshot: guarded(async () => {
-      await ownedProjects.flush();
-      return await readOwned();
-    }),
+    ownedSnapshot: guarded(() => ownedProjects.snapshot()),
     statuses: guarded((query) => reader.statuses(query)),
     transitions: guarded((query) => reader.transitions(query)),
     failures: guarded((query) => reader.failures(query)),
@@ -212,12 +208,23 @@ function createStore(
         .map(toPendingFailure);
     }),
     settleFailure: guarded(async (failure, settled, at) => {
-      await inSettlementQueue(() => write(SETTLE, settleParameters(failure, settled, at)));
+      const values = settleParameters(failure, settled, at, worker);
+      const [counted] = await inSettlementQueue(() => write<CountedError>(SETTLE, values));
+      if (counted === undefined) return;
+      const { project, ...total } = counted;
+      ownedProjects.figures.changeErrors(project, new Map([[total.label, total]]));
     }),
     postponeFailure: guarded(async (failure, tries) => {
       await write(POSTPONE, postponeParameters(failure, tries));
     }),
-    prune: guarded((limits) => prune(limits, deleteRows, openWork.isRefused)),
+    prune: guarded(async (limits) => {
+      const steps = PRUNING.map(({ valuesOf, ...statement }) => {
+        return () => deleteRows<Partial<ForgottenError>>(statement, valuesOf(limits, worker));
+      });
+      await prune(steps, openWork.isRefused, ({ project, label }) =>
+        ownedProjects.figures.changeErrors(project ?? '', new Map([[label ?? '', undefined]])),
+      );
+    }),
     size: async () => {
       if (!openWork.isRefused()) await openWork.run(measure);
       return { database: size, wal: undefined };
@@ -229,17 +236,18 @@ function createStore(
   };
 }
 
-/** Runs the pruning steps. A close ends it between two steps. */
-async function prune(
-  limits: PruneLimits,
-  deleteRows: Database['query'],
+/** Runs each step until it deletes nothing. A close ends that between two statements. */
+async function prune<Row>(
+  steps: readonly (() => Promise<readonly Row[]>)[],
   isClosing: () => boolean,
+  onDeleted: (row: Row) => void,
 ): Promise<void> {
-  for (const { limit, ...statement } of PRUNING) {
-    const values = limit === undefined ? [] : [limits[limit]];
-    do {
-      if (isClosing()) return;
-    } while ((await deleteRows(statement, values)).length > 0);
+  for (const step of steps) {
+    for (let isMore = true; isMore && !isClosing();) {
+      const deleted = await step();
+      for (const row of deleted) onDeleted(row);
+      isMore = deleted.length > 0;
+    }
   }
 }
 

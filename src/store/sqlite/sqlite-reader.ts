@@ -21,7 +21,7 @@ import { connect, distrust, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
 import { assertOwn, fileSize, inspectStoreFile, rememberFiles } from './file.ts';
 import { assertNotOlder, schemaVersion } from './sql/migrate.ts';
-import { createProjects, PAGE_PROJECTS, toProjectSnapshot } from './sql/projects.ts';
+import { createProjects, PAGE_PROJECTS, toFigures } from './sql/projects.ts';
 import { createSelect, readEventsToEnd } from './sql/reads.ts';
 
 /** Time for which SQLite waits for another process, ms. Longer than a daemon waits: a closing daemon locks the store. */
@@ -87,7 +87,7 @@ function createReader(
     const shown: ProjectSnapshot[] = [];
     for (let after = ''; ;) {
       const page = projects.after(after, only);
-      for (const row of page) shown.push(toProjectSnapshot(row));
+      for (const row of page) shown.push(toFigures(row).snapshot);
       after = page.at(-1)?.id ?? '';
       if (page.length < PAGE_PROJECTS) break;
     }

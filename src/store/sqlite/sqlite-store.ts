@@ -19,7 +19,7 @@ import type {
   PendingFailureQuery,
   PollCommit,
   PollHealth,
-  ProjectSnapshot,
+  ProjectFigures,
   ProjectState,
   PruneLimits,
   RecordedEvents,
@@ -53,7 +53,7 @@ import { fileSize, inspectStoreFile, prepareRealPath } from './file.ts';
 import { readEventsToEnd } from './sql/reads.ts';
 import { loadKnown, toSummaries } from './sql/known.ts';
 import { PART_ROWS } from './sql/poll-rows.ts';
-import { PAGE_PROJECTS, toProjectSnapshot } from './sql/projects.ts';
+import { PAGE_PROJECTS, toFigures } from './sql/projects.ts';
 import type { ForgottenErrors } from './sql/pruning.ts';
 import { createWriteQueue, type WriteQueue } from './write-queue.ts';
 
@@ -125,14 +125,14 @@ export class SqliteStore implements Store {
 
   /** Reads the figures of all configured projects in pages, so that the main thread reads few at once. */
   async readFigures(): Promise<void> {
-    const projects: ProjectSnapshot[] = [];
+    const projects: ProjectFigures[] = [];
     for (let after = ''; ;) {
       const page = await this.#thread.read({ method: 'projectsAfter', args: [after] });
-      projects.push(...page.map(toProjectSnapshot));
+      projects.push(...page.map(toFigures));
       if (page.length < PAGE_PROJECTS) break;
       after = page.at(-1)?.id ?? '';
     }
-    const ids = projects.map(({ project }) => project);
+    const ids = projects.map(({ snapshot }) => snapshot.project);
     this.#figures.configure(ids, projects);
   }
 
@@ -185,8 +185,8 @@ export class SqliteStore implements Store {
   async configureProjects(ids: readonly string[], at: number): Promise<void> {
     this.#assertOpen();
     const added = await this.#queue.write({ method: 'configureProjects', args: [ids, at] });
-    const projects: ProjectSnapshot[] = [];
-    const read = (row: string) => void projects.push(toProjectSnapshot(JSON.parse(row)));
+    const projects: ProjectFigures[] = [];
+    const read = (row: string) => void projects.push(toFigures(JSON.parse(row)));
     await inTurns(added, read, PAGE_PROJECTS);
     this.#figures.configure(ids, projects);
   }

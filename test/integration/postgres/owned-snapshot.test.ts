@@ -1,7 +1,6 @@
-import { expect, it, vi } from 'vitest';
+import { expect, it } from 'vitest';
 import { randomNumbers } from '../../../proof/random.ts';
 import type { FailureKey, ProjectSnapshot } from '../../../src/monitor/ports/store.ts';
-import { PATIENCE } from '../../support/evalwatch.ts';
 import { describePostgres, healthAt, type Worker } from '../../support/postgres-store.ts';
 import { withCause } from '../../support/failures.ts';
 
@@ -76,8 +75,9 @@ describePostgres('the snapshot of owned projects', (open) => {
         settle: async () => {
           const worker = pick(workers);
           const pending = await worker.store.pendingFailures({ limitPerProject: 3 });
+          // It may be another worker that has written the line, and settles it late.
           for (const failure of pending) {
-            await settle(worker, failure, pick(['E', 'F', 'G']), at);
+            await settle(pick(workers), failure, pick(['E', 'F', 'G']), at);
           }
         },
         claim: () => pick(workers).claim(configured.slice(0, 2)),
@@ -98,49 +98,35 @@ describePostgres('the snapshot of owned projects', (open) => {
         const name = pick(Object.keys(operations));
         await operations[name]?.();
         const worker = pick(workers);
+        await worker.adopt();
         expect(await ownedOf(worker), `${name}, round ${round}`).toEqual(await fullOf(worker));
       }
     },
   );
 
-  it('rereads only changed projects, also if another worker has settled their failures', async () => {
+  it('reads no project again, unless another worker has settled a failure of it', async () => {
     await using db = await open();
     const first = await db.owner(['p', 'q']);
     const second = await db.worker();
     await first.see('p', { x: 'FAILED' }, 1000);
     const read = async () => {
+      await first.adopt();
       const { projects } = await ownedOf(first);
       return projects.map(({ listings }) => listings);
     };
     const [p, q] = await read();
-    expect(await read()).toEqual([p, q]);
+    const again = await read();
+    expect(again[0]).toBe(p);
+    expect(again[1]).toBe(q);
     const [failure] = await first.store.pendingFailures({ limitPerProject: 1 });
     if (failure === undefined) throw new Error('none is pending');
     await settle(second, failure, 'E', 5000);
     const [changed, same] = await read();
     expect(same).toBe(q);
-    expect(changed).not.toBe(p);
     expect(changed?.get('prompt')?.errors).toEqual([{ label: 'E', count: 1, firstSeenAt: 5000 }]);
+    await second.store.prune({ before: 9000, firstDay: 0 });
     expect((await read())[0]).toBe(changed);
     await first.store.prune({ before: 9000, firstDay: 0 });
     expect((await read())[0]?.get('prompt')?.errors).toEqual([]);
-  });
-
-  it('rereads everything after a restart of the server', async () => {
-    await using db = await open();
-    const worker = await db.owner(['p']);
-    const counts = async () => {
-      const [project] = (await worker.store.ownedSnapshot()).projects;
-      return project?.listings.get('prompt')?.counts;
-    };
-    const before = await counts();
-    // The same version as before, with other content.
-    await db.query(
-      `UPDATE evalwatch.project SET prompts = jsonb_set(prompts::jsonb, '{counts,RUNNING}', '7')::json`,
-    );
-    expect(await counts()).toEqual(before);
-    await db.server.kill();
-    await db.server.start();
-    await vi.waitFor(async () => expect((await counts())?.get('RUNNING')).toBe(7), PATIENCE);
   });
 });

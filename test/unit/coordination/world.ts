@@ -105,7 +105,10 @@ export function sharedRows() {
         .filter((project) => owned.has(project))
         .map((project) => {
           const { token = '' } = projects.get(project) ?? {};
-          return { project, token, nextTickAt: undefined, health: NEVER_POLLED };
+          const health = NEVER_POLLED;
+          const snapshot = { project, configuredAt: 1, health, listings: new Map() };
+          const figures = { snapshot, summaries: { prompt: {}, dataset: {} } };
+          return { project, token, nextTickAt: undefined, health, figures };
         });
     },
     digestOf,

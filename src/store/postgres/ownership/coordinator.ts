@@ -6,14 +6,18 @@ import type {
   OwnedProject,
   WorkerIdentity,
 } from '../../../coordination/ports.ts';
-import { HEALTH_COLUMNS, type HealthColumns, toHealth } from '../../rows.ts';
+import { inTurns } from '../../../domain/turns.ts';
+import { type ProjectColumns, toProjectFigures } from '../../rows.ts';
 import type { Database, Statement } from '../database.ts';
+import { PROJECT_COLUMNS } from '../sql/snapshot.ts';
 
 // The statements of the protocol between workers (docs/protocol.md), but for those of commits. They run too seldom to be worth
 // a kept plan. `now()` is the time at which the database began the statement: no worker's clock decides about ownership.
 
 /** Maximum number of projects that one statement claims: more can take longer than a beat may. */
 const MAX_CHANGED = 5000;
+/** Number of loaded projects that are converted in one turn of the event loop. */
+const PROJECTS_PER_TURN = 250;
 
 const LIVE = 'SELECT worker FROM evalwatch.worker WHERE expires_at > now()';
 const IS_FREE = `(p.owner IS NULL OR p.owner NOT IN (${LIVE}))`;
@@ -90,7 +94,7 @@ FROM evalwatch.project p WHERE p.owner = $1`,
 
 const LOAD: Statement = {
   text: `
-SELECT p.id, p.token, p.next_tick_at, ${HEALTH_COLUMNS}
+SELECT p.token, p.next_tick_at, ${PROJECT_COLUMNS}
 FROM evalwatch.project p WHERE p.owner = $1 AND p.id IN (SELECT unnest($2::text[]))`,
 };
 
@@ -128,8 +132,7 @@ interface BeatRow {
   readonly has_free: boolean;
 }
 
-interface OwnedRow extends HealthColumns {
-  readonly id: string;
+interface OwnedRow extends ProjectColumns {
   readonly token: string;
   readonly next_tick_at: number | null;
 }
@@ -158,8 +161,12 @@ export function createCoordinator(database: Pick<Database, 'query'>, leaseMs: nu
       await database.query(RELEASE, [worker, [...tokens.keys()], [...tokens.values()]]);
     },
     list: (worker) => database.query<ListedProject>(LIST, [worker]),
-    load: async (worker, projects) =>
-      (await database.query<OwnedRow>(LOAD, [worker, projects])).map(toOwnedProject),
+    load: async (worker, projects) => {
+      const rows = await database.query<OwnedRow>(LOAD, [worker, projects]);
+      const owned: OwnedProject[] = [];
+      await inTurns(rows, (row) => owned.push(toOwnedProject(row)), PROJECTS_PER_TURN);
+      return owned;
+    },
     digestOf,
     grant: async (wanted, perSecond, withinMs) => {
       const [row] = await database.query<{ count: number; wait_ms: number }>(GRANT, [
@@ -186,10 +193,8 @@ function digestOf(projects: readonly string[]): string {
 }
 
 function toOwnedProject(row: OwnedRow): OwnedProject {
-  return {
-    project: row.id,
-    token: row.token,
-    nextTickAt: row.next_tick_at ?? undefined,
-    health: toHealth(row),
-  };
+  const { token, next_tick_at } = row;
+  const figures = toProjectFigures(row);
+  const { project, health } = figures.snapshot;
+  return { project, token, nextTickAt: next_tick_at ?? undefined, health, figures };
 }

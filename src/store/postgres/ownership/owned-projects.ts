@@ -5,15 +5,20 @@ import type { Observer } from '../../../monitor/events.ts';
 import type { Clock } from '../../../monitor/ports/clock.ts';
 import type {
   CommittedTransition,
+  OwnedSnapshot,
   PollCommit,
   PollHealth,
+  ProjectFigures,
   Store,
 } from '../../../monitor/ports/store.ts';
+import { Figures } from '../../figures.ts';
 import { HealthQueue } from '../../health-queue.ts';
+import { toBacklog } from '../../reads.ts';
 import { unknownProject } from '../../rows.ts';
 import type { Database, Statement } from '../database.ts';
 import { commitOf, type CommitRow, MADE, type PollStatement, withIds } from '../sql/poll-commit.ts';
 import { FLUSH, flushInput, HEALTH, type WaitingHealth } from '../sql/projects.ts';
+import { SCRAPE, type ScrapeRow } from '../sql/snapshot.ts';
 import { createSummaries, type Summaries } from '../sql/summaries.ts';
 
 const REPEAT_AFTER_MS = 500;
@@ -37,6 +42,7 @@ export interface OwnedProjectsOptions {
  */
 export class OwnedProjects implements Ownership {
   readonly tokens = new Map<string, string>();
+  readonly figures = new Figures();
   readonly #options: OwnedProjectsOptions;
   readonly #summaries: Summaries;
   readonly #health: HealthQueue<WaitingHealth>;
@@ -49,12 +55,14 @@ export class OwnedProjects implements Ownership {
     this.#health = new HealthQueue((waiting) => this.#writeHealth(waiting), options.clock);
   }
 
-  own(project: string, token: string): void {
+  own(project: string, token: string, figures?: ProjectFigures): void {
     this.tokens.set(project, token);
+    this.figures.set(project, figures);
   }
 
   disown(project: string): void {
     this.tokens.delete(project);
+    this.figures.set(project, undefined);
     this.#nextTicks.delete(project);
     void this.#health.drop(project);
   }
@@ -87,6 +95,7 @@ export class OwnedProjects implements Ownership {
     if (hasListings) return await this.#commit(poll, token);
     const nextTickAt = this.#nextTicks.get(project);
     await this.#health.add(project, { token, nextTickAt, health });
+    if (this.tokens.get(project) === token) this.figures.change(project, health);
     return [];
   }
 
@@ -95,6 +104,18 @@ export class OwnedProjects implements Ownership {
     const token = this.tokens.get(project);
     if (token === undefined) return;
     this.#health.keep(project, { token, nextTickAt: this.#nextTicks.get(project), health });
+    this.figures.change(project, health);
+  }
+
+  /** Returns the configured projects among these. Reads only what concerns the others as well. @throws {StoreError} */
+  async snapshot(): Promise<OwnedSnapshot> {
+    const [row] = await this.#options.database.query<ScrapeRow>(SCRAPE);
+    if (row === undefined) throw new Error('an aggregate without groups has one row');
+    return {
+      projects: this.figures.snapshots(),
+      configured: row.configured,
+      backlog: toBacklog(row),
+    };
   }
 
   /** Writes waiting health one last time. Ignores a failure of the database. */
@@ -116,7 +137,10 @@ export class OwnedProjects implements Ownership {
     try {
       const ids = await this.#send(poll, commitOf(poll, after, tokens), next);
       if (ids === undefined) return await this.#refuse(project, token);
-      if (this.tokens.get(project) === token) this.tokens.set(project, next);
+      if (this.tokens.get(project) === token) {
+        this.tokens.set(project, next);
+        this.figures.change(project, poll.health, after);
+      }
       return withIds(poll, ids);
     } finally {
       this.#committing.delete(project);

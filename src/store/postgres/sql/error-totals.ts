@@ -113,5 +113,7 @@ SELECT s.project_key,
   THEN ${label} ELSE 'other' END, 1, ${at}, ${at}
 FROM settled s
 ON CONFLICT (project_key, label) DO UPDATE SET
-  count = stored.count + 1, last_seen_at = greatest(stored.last_seen_at, excluded.last_seen_at)`;
+  count = stored.count + 1, last_seen_at = greatest(stored.last_seen_at, excluded.last_seen_at)
+RETURNING stored.label, stored.count, stored.first_seen_at AS "firstSeenAt",
+  (SELECT p.id FROM evalwatch.project p WHERE p.project_key = stored.project_key) AS project`;
 }

@@ -1,4 +1,4 @@
-import { errorLabel, type Settled, type Tries } from '../../../domain/failure.ts';
+import { type ErrorTotal, errorLabel, type Settled, type Tries } from '../../../domain/failure.ts';
 import type { FailureKey, PendingFailureQuery } from '../../../monitor/ports/store.ts';
 import type { Statement } from '../database.ts';
 import { countError } from './error-totals.ts';
@@ -37,9 +37,14 @@ export function pendingParameters(
   return [dueAt ?? null, projects ?? null, limitPerProject, worker];
 }
 
+/** A label of a project with its new total. */
+export interface CountedError extends ErrorTotal {
+  readonly project: string;
+}
+
 /**
  * Settles a pending failure and counts it by its error_id, even if another worker owns the project by now, because its line is
- * written. Changes nothing if it is settled, or if a database that lost commits gave its number to another one.
+ * written: the project then gets another token, so that its owner reads its totals again. Changes nothing if it is settled, or if a database that lost commits gave its number to another one.
  */
 export const SETTLE: Statement = {
   name: 'settle_failure',
@@ -54,6 +59,10 @@ WITH settled AS (
 ),
 numbered AS (
   INSERT INTO evalwatch.settlement (transition_id) SELECT transition_id FROM settled
+),
+told AS (
+  UPDATE evalwatch.project p SET token = gen_random_uuid() FROM settled s
+  WHERE p.project_key = s.project_key AND p.owner IS DISTINCT FROM $10
 )
 ${countError('$8::text', '$2::bigint')}`,
 };
@@ -62,6 +71,7 @@ export function settleParameters(
   { transitionId, token }: FailureKey,
   settled: Settled,
   at: number,
+  worker: string,
 ): readonly unknown[] {
   const { errorInfo, reason } = settled;
   return [
@@ -74,6 +84,7 @@ export function settleParameters(
     settled.cause,
     errorLabel(errorInfo),
     token ?? null,
+    worker,
   ];
 }
 

@@ -6,10 +6,19 @@ const MAX_ROWS = 250;
 
 const IS_PENDING = 'SELECT FROM evalwatch.failure f WHERE f.settled_at IS NULL AND';
 
-/** A statement that deletes some rows, and the limit that is its parameter. */
-export interface PruningStep extends Statement {
-  readonly limit?: keyof PruneLimits;
+/** A statement that deletes some rows. */
+interface PruningStep extends Statement {
+  readonly valuesOf: (limits: PruneLimits, worker: string) => readonly unknown[];
 }
+
+/** What the step returns that deletes totals of error_ids. */
+export interface ForgottenError {
+  readonly project: string;
+  readonly label: string;
+}
+
+const none = () => [];
+const before = (limits: PruneLimits) => [limits.before];
 
 /** A table, and the columns of its primary key. */
 interface Keyed {
@@ -32,7 +41,7 @@ const ERROR_TOTALS: Keyed = { table: 'error_total', key: ['project_key', 'label'
 export const PRUNING: readonly PruningStep[] = [
   {
     name: 'prune_projects',
-    limit: 'before',
+    valuesOf: before,
     text: `
 WITH deleted AS (
   DELETE FROM evalwatch.project p
@@ -47,27 +56,40 @@ INSERT INTO evalwatch.waste SELECT project_key FROM deleted`,
       `SELECT t.transition_id FROM evalwatch.transition t
       WHERE t.at < $1 AND NOT EXISTS (${IS_PENDING} f.transition_id = t.transition_id)`,
     ),
-    limit: 'before',
+    valuesOf: before,
   },
-  deleteTransitions(
-    'prune_waste',
-    `SELECT t.transition_id FROM evalwatch.waste w
-    JOIN evalwatch.transition t ON t.project_key = w.project_key`,
-  ),
-  deleteRows('prune_records', RECORDS),
-  { ...deleteRows('prune_durations', DURATIONS, 'r.day < $1'), limit: 'firstDay' },
-  deleteRows('prune_waste_durations', DURATIONS),
   {
-    ...deleteRows(
-      'prune_error_totals',
-      ERROR_TOTALS,
-      "r.last_seen_at < $1 AND r.label NOT IN ('none', 'other')",
+    ...deleteTransitions(
+      'prune_waste',
+      `SELECT t.transition_id FROM evalwatch.waste w
+      JOIN evalwatch.transition t ON t.project_key = w.project_key`,
     ),
-    limit: 'before',
+    valuesOf: none,
   },
-  deleteRows('prune_waste_error_totals', ERROR_TOTALS),
+  { ...deleteRows('prune_records', RECORDS), valuesOf: none },
+  {
+    ...deleteRows('prune_durations', DURATIONS, 'r.day < $1'),
+    valuesOf: ({ firstDay }) => [firstDay],
+  },
+  { ...deleteRows('prune_waste_durations', DURATIONS), valuesOf: none },
+  {
+    // Only those of its own projects, so that no other worker has them in memory.
+    name: 'prune_error_totals',
+    valuesOf: (limits, worker) => [limits.before, worker],
+    text: `
+WITH old AS MATERIALIZED (
+  SELECT r.project_key, r.label, p.id FROM evalwatch.project p JOIN evalwatch.error_total r USING (project_key)
+  WHERE p.owner = $2 AND r.last_seen_at < $1 AND r.label NOT IN ('none', 'other')
+  LIMIT ${MAX_ROWS} FOR UPDATE OF r SKIP LOCKED FOR SHARE OF p
+)
+DELETE FROM evalwatch.error_total r USING old
+WHERE r.project_key = old.project_key AND r.label = old.label
+RETURNING old.id AS project, old.label`,
+  },
+  { ...deleteRows('prune_waste_error_totals', ERROR_TOTALS), valuesOf: none },
   {
     name: 'prune_keys',
+    valuesOf: none,
     text: `
 DELETE FROM evalwatch.waste w
 WHERE NOT EXISTS (SELECT FROM evalwatch.record r WHERE r.project_key = w.project_key)

@@ -1,21 +1,12 @@
-import { KINDS } from '../../../domain/status.ts';
-import type { Summary } from '../../../domain/summary.ts';
-import type { PollHealth, ProjectSnapshot, StoreSnapshot } from '../../../monitor/ports/store.ts';
-import {
-  type ErrorTotalColumns,
-  HEALTH_COLUMNS,
-  toErrorTotals,
-  toHealth,
-  toListingSnapshot,
-} from '../../rows.ts';
+import type { StoreSnapshot } from '../../../monitor/ports/store.ts';
+import { HEALTH_COLUMNS, type ProjectColumns, toProjectFigures } from '../../rows.ts';
 import { BACKLOG, type BacklogColumns, toBacklog } from '../../reads.ts';
 import type { Statement } from '../database.ts';
 
-/** The columns of {@link ProjectRow} of a project `p`, as a JSON array. */
-export const PROJECT_ROW = `json_build_array(p.id, p.configured_at, ${HEALTH_COLUMNS},
-  p.prompts, p.datasets,
+/** The columns of a {@link ProjectColumns} of a project `p`. */
+export const PROJECT_COLUMNS = `p.id, p.configured_at, ${HEALTH_COLUMNS}, p.prompts, p.datasets,
   (SELECT json_agg(json_build_array(e.label, e.count, e.first_seen_at) ORDER BY e.label)
-   FROM evalwatch.error_total e WHERE e.project_key = p.project_key))`;
+   FROM evalwatch.error_total e WHERE e.project_key = p.project_key) AS errors`;
 
 /** Selects every configured project at one moment, as one JSON value, which takes a tenth of the time of rows. */
 export const SNAPSHOT: Statement = { name: 'snapshot', text: snapshotOf('') };
@@ -27,51 +18,33 @@ export const PROJECT_SNAPSHOT: Statement = {
 
 function snapshotOf(restriction: string): string {
   return `
-SELECT (SELECT json_agg(${PROJECT_ROW} ORDER BY p.id)
-    FROM evalwatch.project p WHERE p.removed_at IS NULL ${restriction}) AS projects,
+SELECT (SELECT json_agg(shown ORDER BY shown.id) FROM (
+    SELECT ${PROJECT_COLUMNS}
+    FROM evalwatch.project p WHERE p.removed_at IS NULL ${restriction}) AS shown) AS projects,
   backlog.count, backlog.oldest_at
 FROM (${BACKLOG}) AS backlog`;
 }
 
 export interface SnapshotRow extends BacklogColumns {
-  readonly projects: readonly ProjectRow[] | null;
+  readonly projects: readonly ProjectColumns[] | null;
 }
-
-export type ProjectRow = readonly [
-  id: string,
-  configuredAt: number,
-  up: boolean,
-  consecutiveFailures: number,
-  reason: PollHealth['reason'] | null,
-  lastPollAt: number | null,
-  lastSuccessAt: number | null,
-  steadySince: number | null,
-  prompts: Summary,
-  datasets: Summary,
-  errors: readonly ErrorTotalColumns[] | null,
-];
 
 export function toSnapshot({ projects, ...backlog }: SnapshotRow): StoreSnapshot {
-  return { projects: (projects ?? []).map(toProjectSnapshot), backlog: toBacklog(backlog) };
+  return {
+    projects: (projects ?? []).map((row) => toProjectFigures(row).snapshot),
+    backlog: toBacklog(backlog),
+  };
 }
 
-export function toProjectSnapshot(row: ProjectRow): ProjectSnapshot {
-  const [project, configuredAt, up, consecutive_failures, reason] = row;
-  const [, , , , , last_poll_at, last_success_at, steady_since, prompt, dataset, errors] = row;
-  const times = { last_poll_at, last_success_at, steady_since };
-  const summaries = { prompt, dataset };
-  return {
-    project,
-    configuredAt,
-    health: toHealth({ up, consecutive_failures, reason, ...times }),
-    listings: new Map(
-      KINDS.map((kind) => {
-        const listing = toListingSnapshot(kind, summaries[kind]);
-        return [
-          kind,
-          kind === 'prompt' && errors ? { ...listing, errors: toErrorTotals(errors) } : listing,
-        ];
-      }),
-    ),
-  };
+/** Selects what a scrape reads besides the figures in memory. */
+export const SCRAPE: Statement = {
+  name: 'scrape',
+  text: `
+SELECT (SELECT count(*) FROM evalwatch.project WHERE removed_at IS NULL) AS configured,
+  backlog.count, backlog.oldest_at
+FROM (${BACKLOG}) AS backlog`,
+};
+
+export interface ScrapeRow extends BacklogColumns {
+  readonly configured: number;
 }

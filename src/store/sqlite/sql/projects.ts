@@ -1,11 +1,10 @@
 import type { UnfinishedStatus, Kind } from '../../../domain/status.ts';
-import type { PollHealth, ProjectSnapshot } from '../../../monitor/ports/store.ts';
+import type { PollHealth, ProjectFigures } from '../../../monitor/ports/store.ts';
 import {
   HEALTH_COLUMNS,
   type HealthColumns,
-  toErrorTotals,
   toHealth,
-  toListingSnapshot,
+  toProjectFigures,
   unknownProject,
 } from '../../rows.ts';
 import type { Connection } from '../connection.ts';
@@ -100,17 +99,11 @@ export function createProjects(db: Connection): Projects {
 /** A random text, as a token. */
 export const NEW_TOKEN = 'lower(hex(randomblob(16)))';
 
-export function toProjectSnapshot(row: ProjectRow): ProjectSnapshot {
-  const prompts = toListingSnapshot('prompt', JSON.parse(row.prompts));
-  const datasets = toListingSnapshot('dataset', JSON.parse(row.datasets));
-  const errors = toErrorTotals(JSON.parse(row.errors));
-  return {
-    project: row.id,
-    configuredAt: row.configured_at,
-    health: toHealth(row),
-    listings: new Map([
-      ['prompt', { ...prompts, errors }],
-      ['dataset', datasets],
-    ]),
-  };
+export function toFigures(row: ProjectRow): ProjectFigures {
+  return toProjectFigures({
+    ...row,
+    prompts: JSON.parse(row.prompts),
+    datasets: JSON.parse(row.datasets),
+    errors: JSON.parse(row.errors),
+  });
 }
