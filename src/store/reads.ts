@@ -15,6 +15,7 @@ import {
   type RowQuery,
   type StateDurations,
   type StatusRow,
+  type StoreReader,
   type StoreSnapshot,
   type TransitionRow,
 } from '../monitor/ports/store.ts';
@@ -30,15 +31,6 @@ import {
 } from './rows.ts';
 import type { Db } from './sql.ts';
 
-// The reading methods of a store, by one text for both engines. CROSS JOIN makes SQLite read the tables in this order.
-
-/** Ids of all stored projects. */
-export async function readProjects(db: Db): Promise<readonly string[]> {
-  const text = 'SELECT id FROM evalwatch.project ORDER BY id';
-  const rows = await db.read<{ readonly id: string }>('projects', text);
-  return rows.map(({ id }) => id);
-}
-
 /** Joins the conditions that are set. */
 function whereAll(...conditions: readonly (string | false | undefined)[]): string {
   const set = conditions.filter((each) => typeof each === 'string');
@@ -49,131 +41,166 @@ function limited({ limit }: RowQuery): string {
   return limit === undefined ? '' : 'LIMIT :limit';
 }
 
-/** `StoreReader.statuses`. */
-export async function readStatuses(db: Db, query: RowQuery): Promise<readonly StatusRow[]> {
-  const { project, status, since, afterPrompt, order, limit } = query;
-  const isWaiting = status === 'PENDING' || status === 'RUNNING';
-  const text = `SELECT p.id AS project, r.id, r.name, r.status, r.status_raw, r.since, r.missing
-    FROM evalwatch.project p
-    JOIN evalwatch.record r ON r.project_key = p.project_key AND r.kind = 'prompt' AND NOT r.gone
-    ${whereAll(
-      project === undefined ? 'p.removed_at IS NULL' : 'p.id = :project',
-      status !== undefined && 'r.status = :status',
-      // The condition of an index.
-      isWaiting && "r.status IN ('PENDING', 'RUNNING')",
-      since !== undefined && 'r.since >= :since',
-      afterPrompt && '(-r.since, p.id, r.id) > (:afterSince, :afterProject, :afterId)',
-    )}
-    ORDER BY r.since ${order === 'oldest' ? 'ASC' : 'DESC'}, p.id, r.id ${limited(query)}`;
-  const rows = await db.read<StatusColumns>('', text, {
-    project,
-    status,
-    since,
-    limit,
-    ...(afterPrompt && {
-      afterSince: -afterPrompt.since,
-      afterProject: afterPrompt.project,
-      afterId: afterPrompt.promptId,
-    }),
-  });
-  return rows.map(toStatusRow);
-}
-
 const TRANSITION_COLUMNS =
   't.transition_id, t.at, p.id AS project, t.kind, t.record_id, t.from_status, t.to_status';
 
-/** `StoreReader.transitions`. */
-export async function readTransitions(db: Db, query: RowQuery): Promise<readonly TransitionRow[]> {
-  const { project, since, afterTransition, order, limit } = query;
-  const [direction, after] = order === 'oldest' ? ['ASC', '>'] : ['DESC', '<'];
-  const text = `SELECT ${TRANSITION_COLUMNS}
-    FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key
-    ${whereAll(
-      project !== undefined && 'p.id = :project',
-      since !== undefined && 't.at >= :since',
-      afterTransition !== undefined && `t.transition_id ${after} :afterTransition`,
-    )}
-    ORDER BY t.transition_id ${direction} ${limited(query)}`;
-  const rows = await db.read<TransitionColumns>('', text, {
-    project,
-    since,
-    afterTransition,
-    limit,
-  });
-  return rows.map(toTransitionRow);
-}
-
 const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id, t.record_name,
   f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason, f.cause_id AS cause`;
-
-/** `StoreReader.failures`. */
-export async function readFailures(db: Db, query: RowQuery): Promise<readonly FailureRow[]> {
-  const { project, since, cause, afterTransition, limit } = query;
-  const text = `SELECT ${FAILURE_COLUMNS}
-    FROM evalwatch.failure f
-    JOIN evalwatch.transition t ON t.transition_id = f.transition_id
-    JOIN evalwatch.project p ON p.project_key = t.project_key
-    ${whereAll(
-      project !== undefined && 'p.id = :project',
-      since !== undefined && 't.at >= :since',
-      cause !== undefined &&
-        '(f.cause_id = :cause OR f.cause = :cause) AND f.settled_at IS NOT NULL',
-      afterTransition !== undefined && 'f.transition_id < :afterTransition',
-    )}
-    ORDER BY f.transition_id DESC ${limited(query)}`;
-  const rows = await db.read<FailureColumns>('', text, {
-    project,
-    since,
-    cause,
-    afterTransition,
-    limit,
-  });
-  return rows.map(toFailureRow);
-}
-
-/** At most `limit` transitions and settled failures after one position and up to another. */
-export async function readEvents(
-  db: Db,
-  after: EventPosition,
-  end: EventPosition,
-  limit: number,
-): Promise<Omit<RecordedEvents, 'end'>> {
-  const [transitions, settled] = await Promise.all([
-    db.read<TransitionColumns>(
-      'event_transitions',
-      `SELECT ${TRANSITION_COLUMNS}
-      FROM evalwatch.transition t CROSS JOIN evalwatch.project p
-      WHERE p.project_key = t.project_key AND t.transition_id > :after AND t.transition_id <= :end
-      ORDER BY t.transition_id LIMIT :limit`,
-      { after: after.transition, end: end.transition, limit },
-    ),
-    db.read<FailureColumns & { readonly settlement_id: number }>(
-      'event_settlements',
-      `SELECT s.settlement_id, ${FAILURE_COLUMNS}
-      FROM evalwatch.settlement s CROSS JOIN evalwatch.failure f CROSS JOIN evalwatch.transition t
-      CROSS JOIN evalwatch.project p
-      WHERE f.transition_id = s.transition_id AND t.transition_id = f.transition_id
-        AND p.project_key = t.project_key AND s.settlement_id > :after AND s.settlement_id <= :end
-      ORDER BY s.settlement_id LIMIT :limit`,
-      { after: after.settlement, end: end.settlement, limit },
-    ),
-  ]);
-  return {
-    transitions: transitions.map(toTransitionRow),
-    settled: settled.map((row) => ({ ...toFailureRow(row), settlementId: row.settlement_id })),
-  };
-}
 
 /** Restricts a query to one project, or to the configured ones. The second value belongs to the name of its text. */
 function scope(project: string | undefined): readonly [condition: string, name: string] {
   return project === undefined ? ['p.removed_at IS NULL', ''] : ['p.id = :project', '_of_project'];
 }
 
-/** `StoreReader.causes`. Messages are read only of one failure of each cause in the answer. */
-export async function readCauses(db: Db, query: CauseQuery): Promise<CauseList> {
-  const { project, since, limit, maxFailures = MAX_GROUPED_FAILURES } = query;
-  const [condition, name] = scope(project);
-  const text = `
+/**
+ * How moves of prompts that are not gone are counted. SQLite looks each record up, and none of a project without gone ones. Such
+ * look-ups take PostgreSQL four times as long as a join.
+ */
+const LISTED = {
+  'by look-ups': {
+    join: '',
+    condition: `CAST(p.prompts ->> 'gone' AS integer) = 0 OR EXISTS (
+        SELECT 1 FROM evalwatch.record r
+        WHERE r.project_key = t.project_key AND r.kind = t.kind AND r.id = t.record_id AND NOT r.gone)`,
+  },
+  'by a join': {
+    join: `JOIN evalwatch.record r
+      ON r.project_key = t.project_key AND r.kind = t.kind AND r.id = t.record_id`,
+    condition: 'NOT r.gone',
+  },
+};
+
+/**
+ * The reading methods of a store, by one text for both engines; each engine adds how it reads snapshots and events. CROSS JOIN
+ * makes SQLite read the tables in this order.
+ */
+export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'> {
+  protected readonly db: Db;
+  readonly #listed: keyof typeof LISTED;
+
+  /** `listed` says how moves of listed prompts are counted. */
+  constructor(db: Db, listed: keyof typeof LISTED) {
+    this.db = db;
+    this.#listed = listed;
+  }
+
+  /** Ids of all stored projects. */
+  async projects(): Promise<readonly string[]> {
+    const text = 'SELECT id FROM evalwatch.project ORDER BY id';
+    const rows = await this.db.read<{ readonly id: string }>('projects', text);
+    return rows.map(({ id }) => id);
+  }
+
+  async statuses(query: RowQuery): Promise<readonly StatusRow[]> {
+    const { project, status, since, afterPrompt, order, limit } = query;
+    const isWaiting = status === 'PENDING' || status === 'RUNNING';
+    const text = `SELECT p.id AS project, r.id, r.name, r.status, r.status_raw, r.since, r.missing
+      FROM evalwatch.project p
+      JOIN evalwatch.record r ON r.project_key = p.project_key AND r.kind = 'prompt' AND NOT r.gone
+      ${whereAll(
+        project === undefined ? 'p.removed_at IS NULL' : 'p.id = :project',
+        status !== undefined && 'r.status = :status',
+        // The condition of an index.
+        isWaiting && "r.status IN ('PENDING', 'RUNNING')",
+        since !== undefined && 'r.since >= :since',
+        afterPrompt && '(-r.since, p.id, r.id) > (:afterSince, :afterProject, :afterId)',
+      )}
+      ORDER BY r.since ${order === 'oldest' ? 'ASC' : 'DESC'}, p.id, r.id ${limited(query)}`;
+    const rows = await this.db.read<StatusColumns>('', text, {
+      project,
+      status,
+      since,
+      limit,
+      ...(afterPrompt && {
+        afterSince: -afterPrompt.since,
+        afterProject: afterPrompt.project,
+        afterId: afterPrompt.promptId,
+      }),
+    });
+    return rows.map(toStatusRow);
+  }
+
+  async transitions(query: RowQuery): Promise<readonly TransitionRow[]> {
+    const { project, since, afterTransition, order, limit } = query;
+    const [direction, after] = order === 'oldest' ? ['ASC', '>'] : ['DESC', '<'];
+    const text = `SELECT ${TRANSITION_COLUMNS}
+      FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key
+      ${whereAll(
+        project !== undefined && 'p.id = :project',
+        since !== undefined && 't.at >= :since',
+        afterTransition !== undefined && `t.transition_id ${after} :afterTransition`,
+      )}
+      ORDER BY t.transition_id ${direction} ${limited(query)}`;
+    const rows = await this.db.read<TransitionColumns>('', text, {
+      project,
+      since,
+      afterTransition,
+      limit,
+    });
+    return rows.map(toTransitionRow);
+  }
+
+  async failures(query: RowQuery): Promise<readonly FailureRow[]> {
+    const { project, since, cause, afterTransition, limit } = query;
+    const text = `SELECT ${FAILURE_COLUMNS}
+      FROM evalwatch.failure f
+      JOIN evalwatch.transition t ON t.transition_id = f.transition_id
+      JOIN evalwatch.project p ON p.project_key = t.project_key
+      ${whereAll(
+        project !== undefined && 'p.id = :project',
+        since !== undefined && 't.at >= :since',
+        cause !== undefined &&
+          '(f.cause_id = :cause OR f.cause = :cause) AND f.settled_at IS NOT NULL',
+        afterTransition !== undefined && 'f.transition_id < :afterTransition',
+      )}
+      ORDER BY f.transition_id DESC ${limited(query)}`;
+    const rows = await this.db.read<FailureColumns>('', text, {
+      project,
+      since,
+      cause,
+      afterTransition,
+      limit,
+    });
+    return rows.map(toFailureRow);
+  }
+
+  /** At most `limit` transitions and settled failures after one position and up to another. */
+  protected async readEvents(
+    after: EventPosition,
+    end: EventPosition,
+    limit: number,
+  ): Promise<Omit<RecordedEvents, 'end'>> {
+    const [transitions, settled] = await Promise.all([
+      this.db.read<TransitionColumns>(
+        'event_transitions',
+        `SELECT ${TRANSITION_COLUMNS}
+        FROM evalwatch.transition t CROSS JOIN evalwatch.project p
+        WHERE p.project_key = t.project_key AND t.transition_id > :after AND t.transition_id <= :end
+        ORDER BY t.transition_id LIMIT :limit`,
+        { after: after.transition, end: end.transition, limit },
+      ),
+      this.db.read<FailureColumns & { readonly settlement_id: number }>(
+        'event_settlements',
+        `SELECT s.settlement_id, ${FAILURE_COLUMNS}
+        FROM evalwatch.settlement s CROSS JOIN evalwatch.failure f CROSS JOIN evalwatch.transition t
+        CROSS JOIN evalwatch.project p
+        WHERE f.transition_id = s.transition_id AND t.transition_id = f.transition_id
+          AND p.project_key = t.project_key AND s.settlement_id > :after AND s.settlement_id <= :end
+        ORDER BY s.settlement_id LIMIT :limit`,
+        { after: after.settlement, end: end.settlement, limit },
+      ),
+    ]);
+    return {
+      transitions: transitions.map(toTransitionRow),
+      settled: settled.map((row) => ({ ...toFailureRow(row), settlementId: row.settlement_id })),
+    };
+  }
+
+  /** Messages are read only of one failure of each cause in the answer. */
+  async causes(query: CauseQuery): Promise<CauseList> {
+    const { project, since, limit, maxFailures = MAX_GROUPED_FAILURES } = query;
+    const [condition, name] = scope(project);
+    const text = `
 WITH shown AS MATERIALIZED (SELECT p.project_key FROM evalwatch.project p WHERE ${condition}),
 newest AS MATERIALIZED (
   SELECT t.project_key, t.transition_id, t.at FROM shown CROSS JOIN evalwatch.transition t
@@ -201,17 +228,18 @@ SELECT ranked.*, f.error_id, f.error_msg, f.reason,
   ) AS is_new
 FROM ranked JOIN evalwatch.failure f ON f.transition_id = ranked.transition_id
 ORDER BY ranked.count DESC, ranked.last_at DESC, ranked.cause`;
-  const parameters = { project, since, limit, maxFailures };
-  return toCauseList(await db.read<CauseColumns>(`causes${name}`, text, parameters));
-}
+    const parameters = { project, since, limit, maxFailures };
+    return toCauseList(await this.db.read<CauseColumns>(`causes${name}`, text, parameters));
+  }
 
-/** `StoreReader.failureCounts`, which counts entries of an index up to the limit of each project. */
-export async function readFailureCounts(
-  db: Db,
-  { project, since, limitPerProject }: FailureCountQuery,
-): Promise<readonly FailureCount[]> {
-  const [condition, name] = scope(project);
-  const text = `
+  /** Counts entries of an index up to the limit of each project. */
+  async failureCounts({
+    project,
+    since,
+    limitPerProject,
+  }: FailureCountQuery): Promise<readonly FailureCount[]> {
+    const [condition, name] = scope(project);
+    const text = `
 WITH counted AS MATERIALIZED (
   SELECT p.id AS project, (
     SELECT count(*) FROM (
@@ -223,83 +251,69 @@ WITH counted AS MATERIALIZED (
   FROM evalwatch.project p WHERE ${condition}
 )
 SELECT project, count FROM counted WHERE count > 0`;
-  return await db.read(`failure_counts${name}`, text, { project, since, limitPerProject });
-}
+    return await this.db.read(`failure_counts${name}`, text, { project, since, limitPerProject });
+  }
 
-/**
- * How moves of prompts that are not gone are counted. SQLite looks each record up, and none of a project without gone ones. Such
- * look-ups take PostgreSQL four times as long as a join.
- */
-const LISTED = {
-  'by look-ups': {
-    join: '',
-    condition: `CAST(p.prompts ->> 'gone' AS integer) = 0 OR EXISTS (
-        SELECT 1 FROM evalwatch.record r
-        WHERE r.project_key = t.project_key AND r.kind = t.kind AND r.id = t.record_id AND NOT r.gone)`,
-  },
-  'by a join': {
-    join: `JOIN evalwatch.record r
-      ON r.project_key = t.project_key AND r.kind = t.kind AND r.id = t.record_id`,
-    condition: 'NOT r.gone',
-  },
-};
+  /** The database counts, so that a busy day is not read row by row. */
+  async moves({ project, since, spanMs, limit }: MoveQuery): Promise<MoveHistory> {
+    const [condition] = scope(project);
+    const from =
+      'FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key';
+    const where = `WHERE ${condition} AND t.kind = 'prompt'`;
+    const [leftOut] = await this.db.read<{ readonly at: number }>(
+      '',
+      `SELECT t.at ${from} ${where} AND t.at >= :since ORDER BY t.at DESC LIMIT 1 OFFSET :limit`,
+      { project, since, limit },
+    );
+    const after = leftOut?.at ?? since - 1;
+    const moves = await this.db.read<MoveCount>(
+      '',
+      `SELECT p.id AS project, CAST((t.at - :since) / :spanMs AS integer) AS span,
+        t.from_status AS "from", t.to_status AS "to", count(*) AS count,
+        count(*) FILTER (WHERE ${LISTED[this.#listed].condition}) AS listed
+      ${from} ${LISTED[this.#listed].join} ${where} AND t.at > :after
+      GROUP BY 1, 2, 3, 4`,
+      { project, since, spanMs, after },
+    );
+    return { since: leftOut?.at ?? since, moves };
+  }
 
-/** `StoreReader.moves`. The database counts, so that a busy day is not read row by row. */
-export async function readMoves(
-  db: Db,
-  { project, since, spanMs, limit }: MoveQuery,
-  listed: keyof typeof LISTED,
-): Promise<MoveHistory> {
-  const [condition] = scope(project);
-  const from =
-    'FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key';
-  const where = `WHERE ${condition} AND t.kind = 'prompt'`;
-  const [leftOut] = await db.read<{ readonly at: number }>(
-    '',
-    `SELECT t.at ${from} ${where} AND t.at >= :since ORDER BY t.at DESC LIMIT 1 OFFSET :limit`,
-    { project, since, limit },
-  );
-  const after = leftOut?.at ?? since - 1;
-  const moves = await db.read<MoveCount>(
-    '',
-    `SELECT p.id AS project, CAST((t.at - :since) / :spanMs AS integer) AS span,
-      t.from_status AS "from", t.to_status AS "to", count(*) AS count,
-      count(*) FILTER (WHERE ${LISTED[listed].condition}) AS listed
-    ${from} ${LISTED[listed].join} ${where} AND t.at > :after
-    GROUP BY 1, 2, 3, 4`,
-    { project, since, spanMs, after },
-  );
-  return { since: leftOut?.at ?? since, moves };
-}
+  async durations(
+    states: readonly ProjectState[],
+    firstDay: number,
+  ): Promise<readonly StateDurations[]> {
+    if (states.length === 0) return [];
+    const values = states.map(
+      (_, n) => `(${n}, CAST(:project${n} AS text), CAST(:status${n} AS text))`,
+    );
+    const rows = await this.db.read<DurationCount & { readonly position: number }>(
+      '',
+      `WITH asked (position, project, status) AS (VALUES ${values.join(', ')})
+      SELECT asked.position, d.day, d.bucket, d.count
+      FROM asked CROSS JOIN evalwatch.project p CROSS JOIN evalwatch.prompt_duration d
+      WHERE p.id = asked.project
+        AND d.project_key = p.project_key AND d.status = asked.status AND d.day >= :firstDay`,
+      Object.fromEntries([
+        ['firstDay', firstDay],
+        ...states.map(({ project }, n) => [`project${n}`, project] as const),
+        ...states.map(({ status }, n) => [`status${n}`, status] as const),
+      ]),
+    );
+    const counts = Map.groupBy(rows, ({ position }) => position);
+    return states.map((state, position) => ({
+      ...state,
+      counts: (counts.get(position) ?? []).map(({ day, bucket, count }) => ({
+        day,
+        bucket,
+        count,
+      })),
+    }));
+  }
 
-/** `StoreReader.durations`. */
-export async function readDurations(
-  db: Db,
-  states: readonly ProjectState[],
-  firstDay: number,
-): Promise<readonly StateDurations[]> {
-  if (states.length === 0) return [];
-  const values = states.map(
-    (_, n) => `(${n}, CAST(:project${n} AS text), CAST(:status${n} AS text))`,
-  );
-  const rows = await db.read<DurationCount & { readonly position: number }>(
-    '',
-    `WITH asked (position, project, status) AS (VALUES ${values.join(', ')})
-    SELECT asked.position, d.day, d.bucket, d.count
-    FROM asked CROSS JOIN evalwatch.project p CROSS JOIN evalwatch.prompt_duration d
-    WHERE p.id = asked.project
-      AND d.project_key = p.project_key AND d.status = asked.status AND d.day >= :firstDay`,
-    Object.fromEntries([
-      ['firstDay', firstDay],
-      ...states.map(({ project }, n) => [`project${n}`, project] as const),
-      ...states.map(({ status }, n) => [`status${n}`, status] as const),
-    ]),
-  );
-  const counts = Map.groupBy(rows, ({ position }) => position);
-  return states.map((state, position) => ({
-    ...state,
-    counts: (counts.get(position) ?? []).map(({ day, bucket, count }) => ({ day, bucket, count })),
-  }));
+  protected async readBacklog(): Promise<StoreSnapshot['backlog']> {
+    const [pending] = await this.db.read<BacklogColumns>('backlog', BACKLOG);
+    return toBacklog(pending);
+  }
 }
 
 /** Selects how many failures have no logged error_info yet, and since when the first one. */
@@ -311,11 +325,6 @@ export const BACKLOG = `SELECT pending.count,
 export interface BacklogColumns {
   readonly count: number;
   readonly oldest_at: number | null;
-}
-
-export async function readBacklog(db: Db): Promise<StoreSnapshot['backlog']> {
-  const [pending] = await db.read<BacklogColumns>('backlog', BACKLOG);
-  return toBacklog(pending);
 }
 
 export function toBacklog(pending: BacklogColumns | undefined): StoreSnapshot['backlog'] {

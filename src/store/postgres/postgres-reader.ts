@@ -1,35 +1,13 @@
 import { StoreError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import {
-  type CauseList,
-  type CauseQuery,
-  type EventPosition,
-  type FailureCount,
-  type FailureCountQuery,
-  type FailureRow,
-  type MoveHistory,
-  type MoveQuery,
-  type ProjectState,
-  type RecordedEvents,
-  type RowQuery,
-  type StateDurations,
-  type StatusRow,
-  type StoreReader,
-  type StoreSnapshot,
-  type TransitionRow,
+import type {
+  EventPosition,
+  RecordedEvents,
+  StoreReader,
+  StoreSnapshot,
 } from '../../monitor/ports/store.ts';
-import {
-  readCauses,
-  readDurations,
-  readEvents,
-  readFailureCounts,
-  readFailures,
-  readMoves,
-  readProjects,
-  readStatuses,
-  readTransitions,
-} from '../reads.ts';
-import { createDb, type Db, forPostgres } from '../sql.ts';
+import { Reads } from '../reads.ts';
+import { createDb, forPostgres } from '../sql.ts';
 import { type Database, PostgresDatabase } from './database.ts';
 import { assertReadable } from './sql/migrate.ts';
 import { EVENT_NUMBERS, EVENT_WRITERS } from './sql/events.ts';
@@ -63,25 +41,23 @@ export async function openPostgresReader(options: {
 }
 
 /** Reads that need no ownership. */
-export class PostgresReader implements StoreReader {
+export class PostgresReader extends Reads implements StoreReader {
   readonly #database: Pick<Database, 'query' | 'close'>;
   readonly #clock: Pick<Clock, 'sleep'>;
-  readonly #db: Db;
   /** Events up to here are complete. */
   #end: EventPosition | undefined;
 
   constructor(database: Pick<Database, 'query' | 'close'>, clock: Pick<Clock, 'sleep'>) {
+    super(
+      createDb((name, text, parameters) => {
+        const statement = forPostgres(text);
+        const values = statement.names.map((each) => parameters[each]);
+        return database.query({ text: statement.text, ...(name !== '' && { name }) }, values);
+      }),
+      'by a join',
+    );
     this.#database = database;
     this.#clock = clock;
-    this.#db = createDb((name, text, parameters) => {
-      const statement = forPostgres(text);
-      const values = statement.names.map((each) => parameters[each]);
-      return database.query({ text: statement.text, ...(name !== '' && { name }) }, values);
-    });
-  }
-
-  projects(): Promise<readonly string[]> {
-    return readProjects(this.#db);
   }
 
   async snapshot(project?: string): Promise<StoreSnapshot> {
@@ -90,34 +66,6 @@ export class PostgresReader implements StoreReader {
         ? await this.#database.query<SnapshotRow>(SNAPSHOT)
         : await this.#database.query<SnapshotRow>(PROJECT_SNAPSHOT, [project]);
     return toSnapshot(row ?? { projects: null, count: 0, oldest_at: null });
-  }
-
-  statuses(query: RowQuery): Promise<readonly StatusRow[]> {
-    return readStatuses(this.#db, query);
-  }
-
-  transitions(query: RowQuery): Promise<readonly TransitionRow[]> {
-    return readTransitions(this.#db, query);
-  }
-
-  failures(query: RowQuery): Promise<readonly FailureRow[]> {
-    return readFailures(this.#db, query);
-  }
-
-  causes(query: CauseQuery): Promise<CauseList> {
-    return readCauses(this.#db, query);
-  }
-
-  moves(query: MoveQuery): Promise<MoveHistory> {
-    return readMoves(this.#db, query, 'by a join');
-  }
-
-  failureCounts(query: FailureCountQuery): Promise<readonly FailureCount[]> {
-    return readFailureCounts(this.#db, query);
-  }
-
-  durations(states: readonly ProjectState[], firstDay: number): Promise<readonly StateDurations[]> {
-    return readDurations(this.#db, states, firstDay);
   }
 
   /**
@@ -129,7 +77,7 @@ export class PostgresReader implements StoreReader {
     const given = await this.#findEnd();
     const last = later(this.#end, { transition: 0, settlement: 0 });
     return {
-      ...(await readEvents(this.#db, after, last, limit)),
+      ...(await this.readEvents(after, last, limit)),
       // The position of the reader may be ahead: another process gave it.
       end: later(last, earlier(after, given)),
     };

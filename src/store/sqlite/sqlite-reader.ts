@@ -3,26 +3,14 @@ import { realpath } from 'node:fs/promises';
 import Database from 'better-sqlite3';
 import { StoreError } from '../../monitor/errors.ts';
 import type { ProjectSnapshot, StoreReader, StoreSnapshot } from '../../monitor/ports/store.ts';
-import {
-  BACKLOG,
-  type BacklogColumns,
-  readCauses,
-  readDurations,
-  readFailureCounts,
-  readFailures,
-  readMoves,
-  readProjects,
-  readStatuses,
-  readTransitions,
-  toBacklog,
-} from '../reads.ts';
+import { BACKLOG, type BacklogColumns, toBacklog } from '../reads.ts';
 import { createDb, forSqlite } from '../sql.ts';
 import { connect, distrust, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
 import { assertOwn, fileSize, inspectStoreFile, rememberFiles } from './file.ts';
 import { assertNotOlder, schemaVersion } from './sql/migrate.ts';
 import { createProjects, PAGE_PROJECTS, toFigures } from './sql/projects.ts';
-import { createSelect, readEventsToEnd } from './sql/reads.ts';
+import { createSelect, SqliteReads } from './sql/reads.ts';
 
 /** Time for which SQLite waits for another process, ms. Longer than a daemon waits: a closing daemon locks the store. */
 const BUSY_TIMEOUT_MS = 5000;
@@ -33,12 +21,57 @@ const BUSY_TIMEOUT_MS = 5000;
  */
 export async function openReader({ path }: { readonly path: string }): Promise<StoreReader> {
   using opened = new DisposableStack();
-  const { db, assertInPlace, close } = await openReadable(path);
-  opened.defer(close);
+  const readable = await openReadable(path);
+  opened.defer(readable.close);
   // Preparing the statements fails if the store is damaged.
-  const reader = await withStoreErrors(path, () => createReader(db, path, assertInPlace));
-  const held = opened.move();
-  return { ...reader, close: () => withStoreErrors(path, () => held.dispose()) };
+  const reader = await withStoreErrors(path, () => new SqliteReader(path, readable));
+  opened.move();
+  return reader;
+}
+
+/** Reads a store beside its daemon or without one. */
+class SqliteReader extends SqliteReads implements StoreReader {
+  readonly #path: string;
+  readonly #readable: Readable;
+  readonly #snapshot: (only?: string) => StoreSnapshot;
+
+  constructor(path: string, readable: Readable) {
+    const select = createSelect(readable.db);
+    super(createDb((_, text, parameters) => this.#read(() => select(text, parameters))));
+    this.#path = path;
+    this.#readable = readable;
+    const projects = createProjects(readable.db);
+    const backlog = readable.db.prepare<[], BacklogColumns>(forSqlite(BACKLOG));
+    // One transaction, so that all figures are of the same moment.
+    this.#snapshot = readable.db.transaction((only?: string) => {
+      const shown: ProjectSnapshot[] = [];
+      for (let after = ''; ;) {
+        const page = projects.after(after, only);
+        for (const row of page) shown.push(toFigures(row).snapshot);
+        after = page.at(-1)?.id ?? '';
+        if (page.length < PAGE_PROJECTS) break;
+      }
+      return { projects: shown, backlog: toBacklog(backlog.get()) };
+    });
+  }
+
+  async snapshot(project?: string): Promise<StoreSnapshot> {
+    return await this.#read(() => this.#snapshot(project));
+  }
+
+  async close(): Promise<void> {
+    await withStoreErrors(this.#path, () => this.#readable.close());
+  }
+
+  async #read<Result>(work: () => Result): Promise<Result> {
+    const { db, assertInPlace } = this.#readable;
+    return await withStoreErrors(this.#path, () => {
+      if (!db.open) throw new StoreError('other', `the store is closed (${this.#path})`);
+      // Otherwise a command that reads repeatedly would go on showing a store that was replaced.
+      assertInPlace();
+      return work();
+    });
+  }
 }
 
 /** A connection that only reads a store, for commands that need more than rows. */
@@ -64,47 +97,6 @@ export async function openReadable(
     const held = opened.move();
     return { db, assertInPlace: rememberFiles([path]), close: () => held.dispose() };
   });
-}
-
-function createReader(
-  connection: Connection,
-  path: string,
-  assertInPlace: () => void,
-): Omit<StoreReader, 'close'> {
-  const select = createSelect(connection);
-  const projects = createProjects(connection);
-  const read = <Result>(work: () => Result) =>
-    withStoreErrors(path, () => {
-      if (!connection.open) throw new StoreError('other', `the store is closed (${path})`);
-      // Otherwise a command that reads repeatedly would go on showing a store that was replaced.
-      assertInPlace();
-      return work();
-    });
-  const db = createDb((_, text, parameters) => read(() => select(text, parameters)));
-  const backlog = connection.prepare<[], BacklogColumns>(forSqlite(BACKLOG));
-  // One transaction, so that all figures are of the same moment.
-  const snapshot = connection.transaction((only?: string): StoreSnapshot => {
-    const shown: ProjectSnapshot[] = [];
-    for (let after = ''; ;) {
-      const page = projects.after(after, only);
-      for (const row of page) shown.push(toFigures(row).snapshot);
-      after = page.at(-1)?.id ?? '';
-      if (page.length < PAGE_PROJECTS) break;
-    }
-    return { projects: shown, backlog: toBacklog(backlog.get()) };
-  });
-  return {
-    projects: () => readProjects(db),
-    snapshot: (project) => read(() => snapshot(project)),
-    statuses: (query) => readStatuses(db, query),
-    transitions: (query) => readTransitions(db, query),
-    failures: (query) => readFailures(db, query),
-    events: (after, limit) => readEventsToEnd(db, after, limit),
-    moves: (query) => readMoves(db, query, 'by look-ups'),
-    failureCounts: (query) => readFailureCounts(db, query),
-    durations: (...args) => readDurations(db, ...args),
-    causes: (query) => readCauses(db, query),
-  };
 }
 
 /** Returns the real path of a store. @throws {StoreError} if there is none, or the file is something else */

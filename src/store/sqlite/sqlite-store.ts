@@ -5,52 +5,27 @@ import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type {
-  CauseList,
-  CauseQuery,
   CommittedTransition,
-  EventPosition,
-  FailureCount,
-  FailureCountQuery,
-  FailureRow,
   KnownProject,
-  MoveHistory,
-  MoveQuery,
   PendingFailure,
   PendingFailureQuery,
   PollCommit,
   PollHealth,
   ProjectFigures,
-  ProjectState,
   PruneLimits,
-  RecordedEvents,
-  RowQuery,
-  StateDurations,
-  StatusRow,
   Store,
   StoreSnapshot,
-  TransitionRow,
 } from '../../monitor/ports/store.ts';
 import { Figures } from '../figures.ts';
 import { HealthQueue } from '../health-queue.ts';
-import {
-  readBacklog,
-  readCauses,
-  readDurations,
-  readFailureCounts,
-  readFailures,
-  readMoves,
-  readProjects,
-  readStatuses,
-  readTransitions,
-} from '../reads.ts';
 import { toHealthColumns } from '../rows.ts';
-import { createDb, type Db } from '../sql.ts';
+import { createDb } from '../sql.ts';
 import { KnownSummaries, summariesAfter } from '../summaries.ts';
 import { startThread, type StoreThread } from './client.ts';
 import type { Call, Reads, Upgrade } from './database.ts';
 import { withStoreErrors } from './errors.ts';
 import { fileSize, inspectStoreFile, prepareRealPath } from './file.ts';
-import { readEventsToEnd } from './sql/reads.ts';
+import { SqliteReads } from './sql/reads.ts';
 import { loadKnown, toSummaries } from './sql/known.ts';
 import { PART_ROWS } from './sql/poll-rows.ts';
 import { PAGE_PROJECTS, toFigures } from './sql/projects.ts';
@@ -95,7 +70,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
 }
 
 /** The store of one daemon. */
-export class SqliteStore implements Store {
+export class SqliteStore extends SqliteReads implements Store {
   /** Version of SQLite, such as `3.54.0`. */
   readonly sqliteVersion: string;
   readonly #file: string;
@@ -104,11 +79,16 @@ export class SqliteStore implements Store {
   readonly #queue: WriteQueue;
   readonly #health: HealthQueue<PollHealth>;
   readonly #figures = new Figures();
-  readonly #db: Db;
   readonly #files: ReturnType<typeof watchFiles>;
   #closing: Promise<void> | undefined;
 
   constructor(file: string, thread: StoreThread, { clock, emit }: StoreOptions) {
+    super(
+      createDb(async (_, text, parameters) => {
+        this.#assertOpen();
+        return await thread.read({ method: 'select', args: [text, parameters] });
+      }),
+    );
     this.sqliteVersion = thread.sqliteVersion;
     this.#file = file;
     this.#thread = thread;
@@ -116,10 +96,6 @@ export class SqliteStore implements Store {
     const writePiece: StoreThread['write'] = (...piece) => thread.write(...piece);
     this.#queue = createWriteQueue({ writePiece, clock, emit });
     this.#health = new HealthQueue((waiting) => this.#writeHealth(waiting), clock);
-    this.#db = createDb(async (_, text, parameters) => {
-      this.#assertOpen();
-      return await thread.read({ method: 'select', args: [text, parameters] });
-    });
     this.#files = watchFiles(clock, () => this.#readOrEmit({ method: 'assertInPlace', args: [] }));
   }
 
@@ -141,45 +117,9 @@ export class SqliteStore implements Store {
     return this.#files.isInPlace();
   }
 
-  projects(): Promise<readonly string[]> {
-    return readProjects(this.#db);
-  }
-
   async snapshot(project?: string): Promise<StoreSnapshot> {
-    const backlog = await readBacklog(this.#db);
+    const backlog = await this.readBacklog();
     return { projects: this.#figures.snapshots(project), backlog };
-  }
-
-  statuses(query: RowQuery): Promise<readonly StatusRow[]> {
-    return readStatuses(this.#db, query);
-  }
-
-  transitions(query: RowQuery): Promise<readonly TransitionRow[]> {
-    return readTransitions(this.#db, query);
-  }
-
-  failures(query: RowQuery): Promise<readonly FailureRow[]> {
-    return readFailures(this.#db, query);
-  }
-
-  events(after: EventPosition, limit: number): Promise<RecordedEvents> {
-    return readEventsToEnd(this.#db, after, limit);
-  }
-
-  moves(query: MoveQuery): Promise<MoveHistory> {
-    return readMoves(this.#db, query, 'by look-ups');
-  }
-
-  failureCounts(query: FailureCountQuery): Promise<readonly FailureCount[]> {
-    return readFailureCounts(this.#db, query);
-  }
-
-  durations(states: readonly ProjectState[], firstDay: number): Promise<readonly StateDurations[]> {
-    return readDurations(this.#db, states, firstDay);
-  }
-
-  causes(query: CauseQuery): Promise<CauseList> {
-    return readCauses(this.#db, query);
   }
 
   async configureProjects(ids: readonly string[], at: number): Promise<void> {

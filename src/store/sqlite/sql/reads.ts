@@ -1,7 +1,25 @@
 import type { EventPosition, RecordedEvents } from '../../../monitor/ports/store.ts';
-import { readEvents } from '../../reads.ts';
+import { Reads } from '../../reads.ts';
 import { type Db, forSqlite, type Parameters } from '../../sql.ts';
 import type { Connection } from '../connection.ts';
+
+/** The reading methods of a SQLite store. */
+export class SqliteReads extends Reads {
+  constructor(db: Db) {
+    super(db, 'by look-ups');
+  }
+
+  /** Commits follow each other, so all rows up to the last number are there. */
+  async events(after: EventPosition, limit: number): Promise<RecordedEvents> {
+    const numbers = await this.db.read<{ readonly name: string; readonly seq: number }>(
+      '',
+      'SELECT name, seq FROM sqlite_sequence',
+    );
+    const last = (table: string) => numbers.find(({ name }) => name === table)?.seq ?? 0;
+    const end = { transition: last('transition'), settlement: last('settlement') };
+    return { ...(await this.readEvents(after, end, limit)), end };
+  }
+}
 
 /** Creates the function that answers the texts for both engines (`Db.read`). */
 export function createSelect(
@@ -17,19 +35,4 @@ export function createSelect(
     const values = Object.entries(parameters).map(([name, value]) => [name, value ?? null]);
     return statement.all(Object.fromEntries(values));
   };
-}
-
-/** `StoreReader.events`. Commits follow each other, so all rows up to the last number are there. */
-export async function readEventsToEnd(
-  db: Db,
-  after: EventPosition,
-  limit: number,
-): Promise<RecordedEvents> {
-  const numbers = await db.read<{ readonly name: string; readonly seq: number }>(
-    '',
-    'SELECT name, seq FROM sqlite_sequence',
-  );
-  const last = (table: string) => numbers.find(({ name }) => name === table)?.seq ?? 0;
-  const end = { transition: last('transition'), settlement: last('settlement') };
-  return { ...(await readEvents(db, after, end, limit)), end };
 }

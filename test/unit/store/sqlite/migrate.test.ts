@@ -4,14 +4,13 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { causeOf } from '../../../../src/domain/cause.ts';
 import { bucketOf, dayOf } from '../../../../src/domain/limits.ts';
 import { UNFINISHED_STATUSES } from '../../../../src/domain/status.ts';
-import { readDurations, readFailureCounts, readFailures } from '../../../../src/store/reads.ts';
 import { createDb } from '../../../../src/store/sql.ts';
 import {
   migrate,
   readMigrations,
   SCHEMA_VERSION,
 } from '../../../../src/store/sqlite/sql/migrate.ts';
-import { createSelect } from '../../../../src/store/sqlite/sql/reads.ts';
+import { createSelect, SqliteReads } from '../../../../src/store/sqlite/sql/reads.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
 describe('migrations', () => {
@@ -29,7 +28,9 @@ describe('migrations', () => {
 
   const tables = () => db.prepare('SELECT name FROM sqlite_schema ORDER BY name').pluck().all();
   const version = () => db.pragma('user_version', { simple: true });
-  const reads = createDb(async (_, text, parameters) => createSelect(db)(text, parameters));
+  const reads = new SqliteReads(
+    createDb(async (_, text, parameters) => createSelect(db)(text, parameters)),
+  );
 
   it('are applied in order, each once', () => {
     migrate(db, ['CREATE TABLE a (x)']);
@@ -75,7 +76,7 @@ describe('migrations', () => {
         FROM json_each('[1, 2, 3, 4, 5]');`);
     migrate(db, migrations);
     const query = { since: 200, limitPerProject: 9 };
-    expect(await readFailureCounts(reads, query)).toEqual([{ project: 'p', count: 2 }]);
+    expect(await reads.failureCounts(query)).toEqual([{ project: 'p', count: 2 }]);
   });
 
   it('count the durations of the stored transitions of prompts', async () => {
@@ -100,7 +101,7 @@ describe('migrations', () => {
         (1, 'y', 42 * ${day} - 9, 'PENDING', 'RUNNING');`);
     migrate(db, migrations);
     const states = UNFINISHED_STATUSES.map((status) => ({ project: 'p', status }));
-    expect(await readDurations(reads, states, 0)).toEqual([
+    expect(await reads.durations(states, 0)).toEqual([
       {
         ...states[0],
         counts: [{ day: 1, bucket: bucketOf(1000), count: 1 }],
@@ -133,7 +134,7 @@ describe('migrations', () => {
       }
     })();
     migrate(db, migrations);
-    const [found] = await readDurations(reads, [{ project: 'p', status: 'RUNNING' }], 0);
+    const [found] = await reads.durations([{ project: 'p', status: 'RUNNING' }], 0);
     const counts = Map.groupBy(lengths, (ms) => `${dayOf(ms)}/${bucketOf(ms)}`);
     expect(
       new Map(found?.counts.map(({ day, bucket, count }) => [`${day}/${bucket}`, count])),
@@ -176,9 +177,9 @@ describe('migrations', () => {
     migrate(db, migrations);
     const now = causeOf({ error_id: null, error_msg: 'took 9 s' }).id;
     for (const cause of [now, '1842023dd3c6ad55']) {
-      expect(await readFailures(reads, { cause })).toMatchObject([{ transitionId: 1, cause: now }]);
+      expect(await reads.failures({ cause })).toMatchObject([{ transitionId: 1, cause: now }]);
     }
-    expect(await readFailures(reads, { cause: 'ffffffffffffffff' })).toEqual([]);
+    expect(await reads.failures({ cause: 'ffffffffffffffff' })).toEqual([]);
   });
 
   it('order the failures that are already settled by their settlement time', async () => {
