@@ -79,8 +79,7 @@ function layer(name: string, module: { modules: string[]; libraries: string[] })
   });
   if (name === 'store/postgres') {
     patterns.push({
-      regex:
-        '/coordination/(agreement|heartbeat|lease|releases|share|shared-rate|timeout|worker)\\.ts$',
+      regex: '/coordination/(shared-rate|worker)\\.ts$',
       message: 'store/postgres may import only the ports of coordination.',
     });
   }

@@ -299,7 +299,7 @@ done:
 #define listed(w, p) (row[p].owner == w -> row[p].token : 0)
 #define differs(w, p) (listed(w, p) != mine[at(w, p)] && !committing[at(w, p)])
 
-/* The beat: renews the lease, claims what is missing, releases what is idle and exceeds the share, and adopts what the database says. */
+/* The beat: renews the lease, claims what is missing, adopts what the database says, and releases what is idle and exceeds the share. */
 proctype Beat(byte w) {
   byte p, list[P], was[P];
 
@@ -341,23 +341,6 @@ idle:
         fi;
         p = 0; goto idle
       fi
-    :: !mayTake(w) && (mustGive(w) || mayGive(w)) && !dead[w] ->
-      if
-      :: givesAgain(w, 0) -> p = 0
-      :: P > 1 && givesAgain(w, P - 1) -> p = P - 1
-      :: !mustGive(w) && isIdle(w, 0) -> p = 0; given[at(w, 0)] = mine[at(w, 0)]
-      :: !mustGive(w) && isIdle(w, P - 1) -> p = P - 1; given[at(w, P - 1)] = mine[at(w, P - 1)]
-      fi;
-      drop(at(w, p));
-      if
-      :: release(w, p, given[at(w, p)])
-      :: lost > 0 && !dead[w] -> lost--;
-        if
-        :: release(w, p, given[at(w, p)])
-        :: true
-        :: late == NO_STATEMENT -> keepLate(RELEASE, w, p, given[at(w, p)], 0, 0)
-        fi
-      fi
     :: else
     fi;
     p = 0
@@ -385,6 +368,29 @@ idle:
       if :: list[p] != given[at(w, p)] -> given[at(w, p)] = 0 :: else fi;
       list[p] = 0; was[p] = 0
     }
+    p = 0
+  }
+  atomic {
+    if
+    :: (mustGive(w) || mayGive(w)) && !dead[w] ->
+      if
+      :: givesAgain(w, 0) -> p = 0
+      :: P > 1 && givesAgain(w, P - 1) -> p = P - 1
+      :: !mustGive(w) && isIdle(w, 0) -> p = 0; given[at(w, 0)] = mine[at(w, 0)]
+      :: !mustGive(w) && isIdle(w, P - 1) -> p = P - 1; given[at(w, P - 1)] = mine[at(w, P - 1)]
+      fi;
+      drop(at(w, p));
+      if
+      :: release(w, p, given[at(w, p)])
+      :: lost > 0 && !dead[w] -> lost--;
+        if
+        :: release(w, p, given[at(w, p)])
+        :: true
+        :: late == NO_STATEMENT -> keepLate(RELEASE, w, p, given[at(w, p)], 0, 0)
+        fi
+      fi
+    :: dead[w] || !(mustGive(w) || mayGive(w))
+    fi;
     p = 0; goto idle
   }
 }

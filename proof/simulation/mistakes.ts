@@ -178,14 +178,14 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     },
     {
       what: 'a project is given back while a failure of it is reported',
-      file: 'app/work-sharing.ts',
-      replace: [[' || this.#isReporting(project)', '']],
+      file: 'coordination/worker.ts',
+      replace: [[' || this.isReporting(project)', '']],
       notice: /was told by|told after its end/,
     },
     {
       what: 'a lease begins anew with each beat',
       file: 'coordination/worker.ts',
-      replace: [['    this.#isHeld();\n    const term', '    this.#lose();\n    const term']],
+      replace: [['    this.#isHeld();\n    const [until', '    this.#lose();\n    const [until']],
       notice: /although nothing has happened/,
     },
     {
@@ -259,7 +259,7 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       file: 'coordination/worker.ts',
       replace: [
         [
-          '    if (this.#polled.delete(project)) this.#options.onChange({ taken: [], dropped: [project] });\n',
+          '    if (this.#polled.delete(project)) this.#tell({ taken: [], dropped: [project] });\n',
           '',
         ],
         ['if (!this.#polled.has(project) || ', 'if (this.#polled.has(project) !== true && '],

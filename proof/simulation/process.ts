@@ -21,7 +21,7 @@ export async function loadSources(source: string) {
   const load = async <Room>(file: string): Promise<Room> =>
     (await import(join(source, file))) as Room;
   // The engine imports this file if there are several workers.
-  await load('app/work-sharing.ts');
+  await load('coordination/worker.ts');
   return {
     ...(await load<typeof EngineRoom>('app/engine.ts')),
     ...(await load<typeof SchedulingRoom>('app/scheduling.ts')),
@@ -53,11 +53,11 @@ async function startProcess(options: ProcessOptions) {
     clock,
     outside,
   });
-  const { sharing, reporter } = engine;
+  const { worker, reporter } = engine;
   const scheduling = new sources.Scheduling(engine, clock);
   engine.observe(onEvent);
   await engine.configure(config);
-  await sharing?.worker.start();
+  await worker?.start();
   scheduling.apply();
   reporter.start();
   scheduling.start();
@@ -86,7 +86,7 @@ async function startProcess(options: ProcessOptions) {
     engine.shutdown.begin(GRACE_MS);
     const reported = reporter.stop();
     const ended = Promise.all([scheduling.idle(), reported]);
-    await Promise.all([ended, sharing?.worker.stop(ended)]);
+    await Promise.all([ended, worker?.stop(ended)]);
     await engine.close();
   };
   return { reload, stop };

@@ -68,13 +68,13 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const engine = await openEngine({ config, logger, clock });
   opened.defer(() => engine.close());
   signal?.throwIfAborted();
-  const { store, sharing, reporter } = engine;
-  if (sharing !== undefined) setFlagsFromString(WORKER_HEAP_FLAG);
+  const { store, worker, reporter } = engine;
+  if (worker !== undefined) setFlagsFromString(WORKER_HEAP_FLAG);
 
   const heartbeat = new Heartbeat(engine, logger, clock);
   const scheduling = new Scheduling(engine, clock, heartbeat);
   const metrics = createEngineMetrics(engine, scheduling, protection, { clock, revision });
-  const feed = new EventFeed(store, sharing && FOLLOW_INTERVAL_MS);
+  const feed = new EventFeed(store, worker && FOLLOW_INTERVAL_MS);
   const monitor = new MonitorWatch(clock);
   logger.onLine((level) => metrics.countLogLine(level));
   for (const observer of [metrics.observe, feed.observe, monitor.observe, ...observers]) {
@@ -114,7 +114,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   });
 
   let isStarted = false;
-  const isScheduling = () => isStarted && (sharing === undefined || sharing.worker.isConnected());
+  const isScheduling = () => isStarted && (worker === undefined || worker.isConnected());
   const web = await startWeb({
     config,
     engine,
@@ -131,7 +131,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   opened.defer(() => web.close());
   signal?.throwIfAborted();
 
-  await sharing?.worker.start((error) => {
+  await worker?.start((error) => {
     logger.warn(
       { event: 'worker.waiting', reason: error.reason, err: error },
       'The database cannot be used yet, so this worker polls nothing; it tries again every second',
@@ -162,7 +162,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       const reported = reporter.stop();
       // Polls are committed and failures reported under the lease, so the lease ends after them.
       const ended = Promise.all([scheduling.idle(), reported]);
-      await Promise.all([ended, sharing?.worker.stop(ended)]);
+      await Promise.all([ended, worker?.stop(ended)]);
       await closing.disposeAsync();
       logger.info({ event: 'daemon.stopped' }, 'Daemon stopped');
     },
@@ -176,15 +176,15 @@ function createEngineMetrics(
   protection: WebProtection | undefined,
   { clock, revision }: { readonly clock: Clock; readonly revision: string },
 ): Metrics {
-  const { store, sharing } = engine;
+  const { store, worker, opened } = engine;
   const metrics = new Metrics({
     version,
     revision,
-    storeInfo: engine.opened.info,
-    ...(sharing && { worker: sharing.worker }),
+    storeInfo: opened.info,
+    ...(worker && { worker }),
     clock,
     store: {
-      snapshot: () => (sharing === undefined ? store.snapshot() : sharing.ownedSnapshot()),
+      snapshot: () => opened.shared?.store.ownedSnapshot() ?? store.snapshot(),
       size: () => store.size(),
     },
     schedule: (project) => scheduling.schedule(project),
@@ -194,6 +194,6 @@ function createEngineMetrics(
     emit: engine.emit,
     onError: endProcess,
   });
-  sharing?.onOwnershipChange((change) => metrics.changeOwnership(change));
+  worker?.onChange((change) => metrics.changeOwnership(change));
   return metrics;
 }

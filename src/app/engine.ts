@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import type { Config, ProjectConfig } from '../config/config.ts';
 import { type EvaluationServiceOptions, HttpEvaluationService } from '../client/client.ts';
 import { createApiKeyReader } from '../client/api-key.ts';
+import type { Worker } from '../coordination/worker.ts';
 import { ProcessShutdown, endProcess, version } from './process.ts';
 import type { Logger } from '../log/logger.ts';
 import { EventLog } from '../log/lines.ts';
@@ -16,7 +18,6 @@ import type { PollHealth, Store, StoreSnapshot } from '../monitor/ports/store.ts
 import type { PollRun } from '../monitor/ports/watched-project.ts';
 import { maxIntervalOf } from '../schedule/cron.ts';
 import { openStore, type OpenStore } from '../store/open.ts';
-import type { WorkSharing } from './work-sharing.ts';
 
 export interface EngineOptions {
   readonly config: Config;
@@ -38,7 +39,7 @@ interface Ground {
   readonly emit: Observer;
   readonly shutdown: ProcessShutdown;
   readonly opened: OpenStore;
-  readonly sharing: WorkSharing | undefined;
+  readonly worker: Worker | undefined;
 }
 
 /**
@@ -61,18 +62,26 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     signal: shutdown.requests,
   });
   const { shared } = opened;
-  let sharing: WorkSharing | undefined;
+  let worker: Worker | undefined;
   if (shared !== undefined) {
     // A process with SQLite never loads this code.
-    const { WorkSharing } = await import('./work-sharing.ts');
-    const stopping = shutdown.waits;
-    sharing = new WorkSharing({ shared, clock, emit, stopping, onError: endProcess });
-    const { worker } = sharing;
-    observers.push((event) => {
-      if (event.type === 'store.commit_refused') worker.refused(event.project);
+    const { Worker } = await import('../coordination/worker.ts');
+    const { name, leaseMs, coordinator, store } = shared;
+    worker = new Worker({
+      id: name,
+      version,
+      leaseMs,
+      coordinator,
+      ownership: store.ownership,
+      restoreProjects: (projects) => store.restoreProjects(projects, clock.now()),
+      clock,
+      emit,
+      stopping: shutdown.waits,
+      onError: endProcess,
     });
+    observers.push(worker.observe);
   }
-  return new Engine(options, { log, observers, emit, shutdown, opened, sharing });
+  return new Engine(options, { log, observers, emit, shutdown, opened, worker });
 }
 
 /** The parts of a process that polls, daemon or the command `poll`, and the configuration that they read at each use. */
@@ -80,8 +89,8 @@ export class Engine {
   /** Engine, version and place of the store. */
   readonly opened: OpenStore;
   readonly store: Store;
-  /** Work sharing with other workers; undefined if the store allows only one process. */
-  readonly sharing: WorkSharing | undefined;
+  /** Shares the projects with other workers; undefined if the store allows only one process. */
+  readonly worker: Worker | undefined;
   readonly reporter: FailureReporter;
   /** What is expected of the prompts of each project. Knows nothing before its first refresh. */
   readonly expectations: LearnedExpectations;
@@ -101,11 +110,11 @@ export class Engine {
 
   constructor(options: EngineOptions, ground: Ground) {
     const { clock } = options;
-    const { emit, shutdown, sharing } = ground;
+    const { emit, shutdown, worker } = ground;
     const { store } = ground.opened;
     this.opened = ground.opened;
     this.store = store;
-    this.sharing = sharing;
+    this.worker = worker;
     this.shutdown = shutdown;
     this.emit = emit;
     this.#options = options;
@@ -136,10 +145,10 @@ export class Engine {
       emit,
       parallelPerProject: () => Math.max(1, Math.floor(this.#config.service.maxConcurrency / 2)),
       shutdown,
-      ...(sharing && { lease: () => sharing.worker.lease() }),
+      ...(worker && { lease: () => worker.lease() }),
     });
     this.reporter = reporter;
-    sharing?.watchReports((project) => reporter.isReporting(project));
+    if (worker !== undefined) worker.isReporting = (project) => reporter.isReporting(project);
     const projects = () => this.#projects;
     this.expectations = new LearnedExpectations({ store, clock, projects, maxIntervalMs });
     this.observe(this.expectations.observe);
@@ -148,7 +157,7 @@ export class Engine {
       const { kind, to } = event.transition;
       if (kind === 'prompt' && to === 'FAILED') reporter.wake();
     });
-    sharing?.onOwnershipChange(({ taken, dropped }) => {
+    worker?.onChange(({ taken, dropped }) => {
       for (const project of dropped) {
         this.#healthElsewhere.set(project, this.#poller.health(project));
         this.#poller.unwatch(project);
@@ -187,7 +196,7 @@ export class Engine {
     const hasNewService = !isDeepStrictEqual(next.service, this.#config.service);
     const nextClient = hasNewService ? this.#createClient(next.service) : undefined;
     // With several workers, a worker receives the health of a project when it takes ownership.
-    const added = this.sharing ? [] : ids.filter((id) => !before.has(id));
+    const added = this.worker ? [] : ids.filter((id) => !before.has(id));
     // Every step that can fail precedes the one change.
     const health = await this.#loadHealth(added);
     await this.store.configureProjects(ids, clock.now());
@@ -195,7 +204,7 @@ export class Engine {
     this.#config = next;
     this.#projects = projects;
     for (const id of before.keys()) if (!projects.has(id)) this.#poller.unwatch(id);
-    this.sharing?.configure(next);
+    this.worker?.configure(ids, digestOf(next));
     this.#client.renewConnections();
     if (nextClient !== undefined) {
       this.#client = nextClient;
@@ -216,24 +225,24 @@ export class Engine {
       const project = this.#projects.get(id);
       return project && (await this.#poller.poll(project, run));
     };
-    return await (this.sharing ? this.sharing.poll(id, run, poll) : poll());
+    return await (this.worker ? this.worker.poll(id, run.nextAt, poll) : poll());
   }
 
   /** Whether this process may poll the project. Does not check that the project is configured. */
   mayPoll(id: string): boolean {
-    return this.sharing === undefined || this.sharing.worker.mayPoll(id);
+    return this.worker === undefined || this.worker.mayPoll(id);
   }
 
   /** Poll health of a configured project, as last known; undefined for one of another worker before a `snapshot`. */
   health(id: string): PollHealth | undefined {
-    const isOurs = this.sharing === undefined || this.sharing.worker.owns(id);
+    const isOurs = this.worker === undefined || this.worker.owns(id);
     return isOurs ? this.#poller.health(id) : this.#healthElsewhere.get(id);
   }
 
   /** Reads the store for pages and the API, and takes the health of projects of other workers from it. @throws {StoreError} */
   async snapshot(project?: string): Promise<StoreSnapshot> {
     const snapshot = await this.store.snapshot(project);
-    if (this.sharing === undefined) return snapshot;
+    if (this.worker === undefined) return snapshot;
     if (project === undefined) this.#healthElsewhere.clear();
     for (const { project: id, health } of snapshot.projects) this.#healthElsewhere.set(id, health);
     return snapshot;
@@ -257,7 +266,7 @@ export class Engine {
       clock: this.#options.clock,
       emit: this.emit,
       version,
-      rateLimit: this.sharing?.rateLimit(service.maxRequestsPerSecond),
+      rateLimit: this.worker?.rateLimit(service.maxRequestsPerSecond),
       ...this.#options.outside?.service,
     });
   }
@@ -269,6 +278,15 @@ export class Engine {
       ids.map(async (id) => (stored.has(id) ? await this.store.loadHealth(id) : NEVER_POLLED)),
     );
   }
+}
+
+/** Digest of the options that must be equal on all workers, without any secret. */
+function digestOf({ service, missingAfter, jitterMs, projects }: Config): string {
+  const watched = projects.map(({ id, schedule, timezone, datasets }) => {
+    return [id, schedule, timezone, datasets];
+  });
+  const text = JSON.stringify([service.baseUrl, missingAfter, jitterMs, watched]);
+  return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }
 
 /** The projects of a configuration by id. */

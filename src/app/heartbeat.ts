@@ -110,7 +110,7 @@ export class Heartbeat {
     const gap = this.#gap ?? this.#failed.find(isConfigured)?.gap;
     if (gap !== undefined) return gap;
     if (this.#running.values().some((each) => each.isLong && isConfigured(each))) return 'stuck';
-    return this.#engine.sharing?.worker.isConnected() === false ? 'lease_lost' : undefined;
+    return this.#engine.worker?.isConnected() === false ? 'lease_lost' : undefined;
   }
 
   async #request(source: HeartbeatUrl): Promise<void> {

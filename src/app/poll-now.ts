@@ -32,7 +32,7 @@ export function createPollNow(
       return { refusal: 'unknown', error: `${name} is not in the configuration` };
     }
     if (!engine.mayPoll(id)) {
-      const owner = await unlessStoreFails(async () => await engine.sharing?.ownerOf(id));
+      const owner = await unlessStoreFails(async () => await engine.worker?.ownerOf(id));
       const who = owner === undefined ? 'not polled by this worker' : `polled by worker ${owner}`;
       return { refusal: 'elsewhere', error: `${name} is ${who}: send the request to its worker` };
     }

@@ -44,7 +44,7 @@ export class Scheduling {
     engine.observe((event) => {
       if (event.type === 'scheduler.started_poll') this.#waiting.get(event.project)?.();
     });
-    engine.sharing?.onOwnershipChange(() => {
+    engine.worker?.onChange(() => {
       // After a lost lease, thousands of changes can come in one turn of the event loop.
       if (!this.#isOutdated) setImmediate(() => this.apply());
       this.#isOutdated = true;

@@ -17,7 +17,9 @@ export interface WorkerIdentity {
 export interface Beat {
   /** Workers with a valid lease, including this one, sorted by id. */
   readonly workers: readonly WorkerIdentity[];
-  /** Digest of the configured projects (`Coordinator.digestOf`). */
+  /** Whether this worker held its lease until now, by the clock of the database. */
+  readonly wasHeld: boolean;
+  /** MD5 of the ids of the configured projects, sorted by their bytes, a line each; empty for none. */
   readonly configured: string;
   /** Whether a project to claim had no owner with a lease. */
   readonly hasFree: boolean;
@@ -49,12 +51,6 @@ interface RateSlice {
   readonly spacingMs: number;
 }
 
-interface ProjectOwner {
-  readonly worker: string;
-  /** Time until its lease expires by the database's clock, ms. */
-  readonly remainingMs: number;
-}
-
 /** Rows through which workers coordinate. All times are those of the database. No state is kept in a session. */
 export interface Coordinator {
   /** Renews the lease, or begins one. What the worker owns stays as it is. */
@@ -73,15 +69,13 @@ export interface Coordinator {
   list(worker: string): Promise<readonly ListedProject[]>;
   /** Returns more about those of these projects that this worker owns. */
   load(worker: string, projects: readonly string[]): Promise<readonly OwnedProject[]>;
-  /** Returns the digest of configured projects, in any order. */
-  digestOf(projects: readonly string[]): string;
   /**
    * Reserves up to `wanted` places within the next `withinMs` in the request queue that all workers share, which has
    * `perSecond` places a second. An unused place is lost. A place must not be used before its time.
    */
   grant(wanted: number, perSecond: number, withinMs: number): Promise<RateSlice>;
-  /** Returns the owner of a project; undefined if no worker with a lease owns it. */
-  owner(project: string): Promise<ProjectOwner | undefined>;
+  /** Returns the worker that owns a project; undefined if none with a lease does. */
+  owner(project: string): Promise<string | undefined>;
 }
 
 /**

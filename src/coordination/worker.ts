@@ -1,9 +1,10 @@
+import { createHash } from 'node:crypto';
 import { isPassing, StoreError, type StoreFailureReason } from '../monitor/errors.ts';
-import type { Observer } from '../monitor/events.ts';
+import type { FinishedPoll, Observer } from '../monitor/events.ts';
 import type { Clock, Timer } from '../monitor/ports/clock.ts';
-import { SharedConfiguration } from './configuration.ts';
+import type { RateLimit } from '../monitor/ports/service.ts';
 import type { Beat, Coordinator, ListedProject, OwnedProject, Ownership } from './ports.ts';
-import { withTimeout } from './timeout.ts';
+import { SharedRate } from './shared-rate.ts';
 
 /** Number of renewals while a lease lasts. */
 const BEATS_PER_LEASE = 4;
@@ -15,6 +16,10 @@ const TIMEOUT_MS = 5000;
 const GATHER_MS = 200;
 /** Maximum number of projects that one statement releases: more can take longer than a beat may. */
 const MAX_RELEASE = 1000;
+/** Time that a rollout may take before a difference of configurations is logged, ms. */
+const ROLLOUT_MS = 5 * 60_000;
+/** Maximum number of polls for one run, when another process commits first. */
+const MAX_ATTEMPTS = 3;
 
 /** Change of the projects that this worker may poll. Both lists are empty if it only stops or resumes polling some. */
 export interface OwnershipChange {
@@ -31,8 +36,8 @@ export interface WorkerOptions {
   readonly id: string;
   readonly version: string;
   readonly leaseMs: number;
-  readonly coordinator: Omit<Coordinator, 'grant' | 'owner'>;
-  readonly ownership: Omit<Ownership, 'planTick'>;
+  readonly coordinator: Coordinator;
+  readonly ownership: Ownership;
   /** Configures these projects in the database again, unless a reload is under way. Returns whether it did. @throws {StoreError} */
   readonly restoreProjects: (projects: readonly string[]) => Promise<boolean>;
   readonly clock: Clock;
@@ -41,33 +46,31 @@ export interface WorkerOptions {
    * `worker.projects_restored`.
    */
   readonly emit: Observer;
-  /** Called whenever the set of projects that may be polled changes. */
-  readonly onChange: (change: OwnershipChange) => void;
-  /** Whether a poll of the project runs, or a failure of it is being reported: it is not given back meanwhile. */
-  readonly isBusy: (project: string) => boolean;
+  /** Aborted when the process stops: no poll is tried again. */
+  readonly stopping: AbortSignal;
   /** Receives every error that is not a StoreError: a bug. */
   readonly onError: (error: unknown) => void;
 }
 
 /**
- * One of several equal workers that share projects (docs/protocol.md). Each beat renews the lease, claims what the share lacks
- * or gives back what exceeds it, and then takes for its own what the database says that it owns. Nothing else decides that.
- * After a lost lease the worker owns nothing, and ignores answers to earlier requests.
+ * One of several equal workers that share projects (docs/protocol.md). Each beat renews the lease, claims what the share lacks,
+ * takes for its own what the database says that it owns, and gives back what exceeds the share. Nothing else decides who owns
+ * what. After a lost lease the worker owns nothing, and ignores answers to earlier requests.
  */
 export class Worker {
+  /** Whether a failure of the project is being reported: it is not given back meanwhile. */
+  isReporting: (project: string) => boolean = () => false;
   readonly #options: WorkerOptions;
-  readonly #configuration: SharedConfiguration;
+  readonly #listeners: ((change: OwnershipChange) => void)[] = [];
   readonly #timeoutMs: number;
-  #state: 'new' | 'starting' | 'running' | 'stopping' = 'new';
+  #state: 'new' | 'running' | 'stopping' | 'closed' = 'new';
   #configured: ReadonlySet<string> = new Set();
   /** Digests of the configuration, which is empty for a worker that takes no share, and of its projects. */
   #digests = { configuration: '', projects: '' };
-  /** Projects that may be polled, unless one is leaving. Tokens of removed ones are owned, too, for their failures. */
+  /** Projects that may be polled. Tokens of removed ones are owned, too, for their failures. */
   readonly #polled = new Set<string>();
-  /** Projects that the running beat gives back. */
-  readonly #leaving = new Set<string>();
-  /** Projects of the last list that are of no use to this worker, with their tokens. */
-  #useless = new Map<string, string>();
+  /** Projects of which a poll runs: they are not given back meanwhile. */
+  readonly #polling = new Set<string>();
   /**
    * Tokens under which projects were given back. Such a statement can arrive late, so this worker never owns a project under
    * that token again, but gives it back once more.
@@ -80,7 +83,6 @@ export class Worker {
   #heldUntil: number | undefined;
   #expiresAt: number | undefined;
   #expiry: Timer | undefined;
-  #isClosed = false;
   #isAnswered = false;
   #liveWorkers = 1;
   /** Receives failures before the first lease. */
@@ -91,22 +93,25 @@ export class Worker {
   #next: Timer | undefined;
   #soon: Timer | undefined;
 
+  /** Since when other workers have another configuration, monotonic ms; Infinity once that is told. */
+  #differsSince: number | undefined;
+  /** Since when the database has had other projects than all workers, monotonic ms; Infinity while they are configured again. */
+  #lostSince: number | undefined;
+
   constructor(options: WorkerOptions) {
     this.#options = options;
-    this.#configuration = new SharedConfiguration({
-      ...options,
-      onRestored: () => {
-        if (this.#state === 'running') this.#beatSoon();
-      },
-    });
     this.#timeoutMs = Math.min(TIMEOUT_MS, options.leaseMs / 2);
+  }
+
+  /** Calls the listener, in the same turn of the event loop, whenever the set of projects that may be polled changes. */
+  onChange(listener: (change: OwnershipChange) => void): void {
+    this.#listeners.push(listener);
   }
 
   /** Sets the projects that this worker may own, and the digest of its configuration. */
   configure(projects: readonly string[], digest: string): void {
     this.#configured = new Set(projects);
-    const { coordinator } = this.#options;
-    this.#digests = { configuration: digest, projects: coordinator.digestOf(projects) };
+    this.#digests = { configuration: digest, projects: digestOf(projects) };
     this.#unpoll([...this.#polled].filter((project) => !this.#configured.has(project)));
     if (this.#state !== 'running') return;
     if (this.#beating === undefined) this.#beatNow();
@@ -119,7 +124,6 @@ export class Worker {
    * @throws {StoreError} without `onWaiting`, or if the database refuses
    */
   async start(onWaiting?: (error: StoreError) => void): Promise<void> {
-    this.#state = 'starting';
     try {
       await this.#beat();
     } catch (error) {
@@ -130,7 +134,7 @@ export class Worker {
       this.#onWaiting = onWaiting;
       this.#failed(error);
     }
-    if (this.#state === 'starting') this.#state = 'running';
+    if (this.#state === 'new') this.#state = 'running';
     this.#schedule(this.#options.clock.monotonic());
   }
 
@@ -159,27 +163,49 @@ export class Worker {
     }
   }
 
-  /** Whether this worker owns the project and its lease holds; it may be giving the project back. */
+  /**
+   * Calls `poll` at most three times, until it commits: it resolves to undefined if its commit was refused. Stops earlier when
+   * this worker no longer owns the project or the process stops; the result is then undefined.
+   * @param nextAt next run of the project's schedule, epoch ms, which the next commit stores
+   */
+  async poll(
+    project: string,
+    nextAt: number | undefined,
+    poll: () => Promise<FinishedPoll | undefined>,
+  ): Promise<FinishedPoll | undefined> {
+    const { ownership, stopping } = this.#options;
+    if (nextAt !== undefined) ownership.planTick(project, nextAt);
+    this.#polling.add(project);
+    try {
+      for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+        const finished = await poll();
+        if (finished || stopping.aborted || !this.mayPoll(project)) return finished;
+      }
+      return undefined;
+    } finally {
+      this.#polling.delete(project);
+      if (this.#state === 'stopping') this.#beatSoon();
+    }
+  }
+
+  /** Whether this worker owns the project and its lease holds. */
   owns(project: string): boolean {
     return this.#isHeld() && this.#polled.has(project);
   }
 
-  /** Whether this worker owns the project and keeps it, its lease holds, and the database answers. */
+  /** Whether this worker owns the project, its lease holds, and the database answers. */
   mayPoll(project: string): boolean {
-    return this.owns(project) && !this.#leaving.has(project) && this.#isAnswered;
+    return this.owns(project) && this.#isAnswered;
   }
 
-  /** Notes that a commit of this project was refused: the store has disowned it, unless it is owned anew by now. */
-  refused(project: string): void {
+  /** Drops a project whose commit was refused: the store has disowned it, unless it is owned anew by now. */
+  readonly observe: Observer = (event) => {
+    if (event.type !== 'store.commit_refused') return;
+    const { project } = event;
     if (this.#options.ownership.tokens.has(project)) return;
-    if (this.#polled.delete(project)) this.#options.onChange({ taken: [], dropped: [project] });
+    if (this.#polled.delete(project)) this.#tell({ taken: [], dropped: [project] });
     if (this.#state === 'running') this.#beatSoon();
-  }
-
-  /** Notes that the project is not busy any more. */
-  ended(): void {
-    if (this.#state === 'stopping' && !this.#isClosed) this.#beatSoon();
-  }
+  };
 
   /** Whether the lease holds and the database answers. */
   isConnected(): boolean {
@@ -201,6 +227,19 @@ export class Worker {
     return this.#expiresAt;
   }
 
+  /** Returns the worker that owns the project; undefined if none with a lease does. @throws {StoreError} */
+  ownerOf(project: string): Promise<string | undefined> {
+    return this.#options.coordinator.owner(project);
+  }
+
+  /** Returns the rate limit that all workers share; undefined if `perSecond` is 0. */
+  rateLimit(perSecond: number): RateLimit | undefined {
+    const { coordinator, clock, onError } = this.#options;
+    if (perSecond === 0) return undefined;
+    const workers = () => this.#liveWorkers;
+    return new SharedRate({ perSecond, coordinator, workers, clock, onError });
+  }
+
   // ---- the lease
 
   /** Whether the lease holds. Reads the clock, because the timers of a suspended process fire late and in any order. */
@@ -215,113 +254,103 @@ export class Worker {
     const { id, emit, ownership } = this.#options;
     this.#expiry?.cancel();
     this.#heldUntil = undefined;
+    this.#lostSince = undefined;
     this.#term += 1;
-    const { size } = this.#polled;
     for (const project of ownership.tokens.keys()) ownership.disown(project);
-    emit({ type: 'worker.lease_lost', worker: id, projects: size, owned: 0 });
     const dropped = [...this.#polled];
     this.#polled.clear();
-    this.#options.onChange({ taken: [], dropped });
+    emit({ type: 'worker.lease_lost', worker: id, projects: dropped.length, owned: 0 });
+    this.#tell({ taken: [], dropped });
   }
 
-  /** Renews the lease, or begins another one. Undefined if the answer came too late to count. @throws {StoreError} */
-  async #renew(): Promise<Beat | undefined> {
+  /** Renews the lease, or begins another one. @throws {StoreError} */
+  async #renew(): Promise<Beat> {
     const { id, version, leaseMs, coordinator, clock } = this.#options;
     this.#isHeld();
-    const term = this.#term;
     const [until, expiresAt] = [clock.monotonic() + leaseMs, clock.now() + leaseMs];
     const configDigest = this.#digest();
     const beat = await this.#ask(coordinator.renew({ id, version, configDigest }));
-    // Also loses a lease whose end was not noticed until now.
-    this.#isHeld();
-    if (term !== this.#term || this.#isClosed) return undefined;
+    // The clock of the database was set forward, or a standby that never had the lease took over.
+    if (this.#heldUntil !== undefined && !beat.wasHeld) this.#lose();
     this.#heldUntil = until;
     this.#expiresAt = expiresAt;
     this.#expiry?.cancel();
     // A process that was suspended may read the answer after the lease has expired.
-    if (!this.#isHeld()) return undefined;
-    this.#expiry = clock.timeout(until - clock.monotonic(), () => this.#isHeld());
+    if (!this.#isHeld()) throw tooLate();
+    if (this.#state !== 'closed') {
+      this.#expiry = clock.timeout(until - clock.monotonic(), () => this.#isHeld());
+    }
     return beat;
+  }
+
+  /** While this worker stops, its digest is empty, so that others leave it no share. */
+  #digest(): string {
+    return this.#state === 'new' || this.#state === 'running' ? this.#digests.configuration : '';
   }
 
   // ---- beats
 
+  /** @throws {StoreError} */
   async #beat(): Promise<void> {
+    const { id, version, coordinator } = this.#options;
     const beat = await this.#renew();
-    if (beat === undefined) return;
-    const term = this.#term;
-    const { workers } = beat;
-    this.#liveWorkers = workers.length;
+    this.#liveWorkers = beat.workers.length;
     this.#setAnswered(true);
     this.#compare(beat);
-    await this.#share(beat);
-    if (this.lease() !== term) return;
-    const hasTaken = await this.#adopt(term);
-    // One claim takes only so many, and the list can show projects to give back.
-    const isMore = (beat.hasFree && hasTaken) || this.#idleUseless().size > 0;
-    if (isMore && this.#state === 'running') this.#beatSoon();
-  }
-
-  #compare(beat: Beat): void {
-    const { projects } = this.#digests;
-    const own = { digest: this.#digest(), projects: [...this.#configured], configured: projects };
-    this.#configuration.check(beat, own);
-  }
-
-  /** Claims what is missing, or gives back what exceeds the share. @throws {StoreError} */
-  async #share({ workers, hasFree }: Beat): Promise<void> {
-    const { id, version, coordinator, isBusy } = this.#options;
     const configDigest = this.#digest();
-    const sharing = workers.filter((one) => one.id === id || one.configDigest === configDigest);
-    const due =
-      this.#state === 'stopping'
-        ? 0
-        : Math.ceil(this.#configured.size / Math.max(1, sharing.length));
-    if (hasFree && this.#state !== 'stopping') {
-      const term = this.#term;
+    if (beat.hasFree && configDigest !== '') {
       await this.#ask(coordinator.claim({ id, version, configDigest }, [...this.#configured]));
-      if (this.lease() !== term) return;
     }
-    const excess = [...this.#polled].filter((project) => !isBusy(project));
-    excess.length = Math.min(excess.length, Math.max(0, this.#polled.size - due));
-    await this.#release(excess);
+    const { hasTaken, useless } = await this.#adopt();
+    await this.#giveBack(this.#excess(beat), useless);
+    // One claim takes only so many.
+    if (beat.hasFree && hasTaken && this.#state === 'running') this.#beatSoon();
   }
 
-  /** Gives these projects back, and those of no use to this worker. @throws {StoreError} */
-  async #release(projects: readonly string[]): Promise<void> {
-    const { id, coordinator, ownership } = this.#options;
-    const tokens = new Map([...this.#given, ...this.#idleUseless()]);
-    for (const project of projects) this.#leaving.add(project);
+  /** Tells of workers whose configuration differs, and configures projects again that the database has lost. */
+  #compare({ workers, configured }: Beat): void {
+    const { id, leaseMs, clock, emit } = this.#options;
+    const now = clock.monotonic();
+    const digest = this.#digest();
+    // A worker with an empty digest does not show what its configuration is.
+    const others = workers
+      .filter(({ configDigest }) => configDigest !== '' && configDigest !== digest)
+      .map((worker) => worker.id)
+      .filter((other) => other !== id);
+    if (others.length === 0 || digest === '') this.#differsSince = undefined;
+    else if (now - (this.#differsSince ??= now) >= ROLLOUT_MS) {
+      this.#differsSince = Infinity;
+      emit({ type: 'worker.config_differs', worker: id, others });
+    }
+    // A worker that has just been reloaded configures its projects before it shows its new configuration.
+    const isAgreed = digest !== '' && workers.every((one) => one.configDigest === digest);
+    if (!isAgreed || configured === this.#digests.projects) this.#lostSince = undefined;
+    else if (now - (this.#lostSince ??= now) >= leaseMs) {
+      this.#lostSince = Infinity;
+      // Not waited for: a change of many projects takes longer than a beat may.
+      void this.#restore([...this.#configured]);
+    }
+  }
+
+  async #restore(projects: readonly string[]): Promise<void> {
+    const { id, emit, restoreProjects, onError } = this.#options;
     try {
-      if (projects.length > 0) {
-        const term = this.#term;
-        await this.#ask(ownership.flush());
-        if (this.lease() !== term) return;
-      }
-      for (const project of projects) {
-        const token = ownership.tokens.get(project);
-        if (token !== undefined) tokens.set(project, token);
-      }
-      if (tokens.size === 0) return;
-      for (const [project, token] of tokens) this.#given.set(project, token);
-      this.#drop(projects);
+      if (!(await restoreProjects(projects))) return;
+      emit({ type: 'worker.projects_restored', worker: id, projects: projects.length });
+      if (this.#state === 'running') this.#beatSoon();
+    } catch (error) {
+      // The store has emitted its own failures, and a later beat tries again.
+      if (!(error instanceof StoreError)) onError(error);
     } finally {
-      this.#leaving.clear();
-    }
-    const all = [...tokens];
-    for (let start = 0; start < all.length; start += MAX_RELEASE) {
-      const part = new Map(all.slice(start, start + MAX_RELEASE));
-      await this.#ask(coordinator.release(id, part));
+      this.#lostSince = undefined;
     }
   }
 
-  #idleUseless(): ReadonlyMap<string, string> {
-    const { isBusy } = this.#options;
-    return new Map([...this.#useless].filter(([project]) => !isBusy(project)));
-  }
-
-  /** Takes for its own what the database says that this worker owns. Returns whether it took any. @throws {StoreError} */
-  async #adopt(term: number): Promise<boolean> {
+  /**
+   * Takes for its own what the database says that this worker owns. Returns whether it took any, and what is of no use to it.
+   * @throws {StoreError}
+   */
+  async #adopt(): Promise<{ hasTaken: boolean; useless: ReadonlyMap<string, string> }> {
     const { id, coordinator, ownership } = this.#options;
     const { tokens } = ownership;
     const before = new Map(tokens);
@@ -329,46 +358,43 @@ export class Worker {
     const isCurrent = (project: string) =>
       !ownership.isCommitting(project) && tokens.get(project) === before.get(project);
     const listed = await this.#ask(coordinator.list(id));
-    if (this.lease() !== term) return false;
     const rows = new Map(listed.map((row) => [row.project, row]));
     for (const [project, token] of this.#given) {
       if (rows.get(project)?.token !== token) this.#given.delete(project);
     }
     this.#drop([...before.keys()].filter((project) => !rows.has(project) && isCurrent(project)));
-    const changed = this.#sort(listed.filter(({ project }) => isCurrent(project)));
-    if (changed.length === 0) return false;
-    const loaded = await this.#ask(coordinator.load(id, changed));
-    if (this.lease() !== term) return false;
-    return this.#take(
-      loaded.filter(
-        ({ project, token }) => isCurrent(project) && this.#given.get(project) !== token,
-      ),
+    const { useless, changed } = this.#sort(
+      listed.filter(({ project, token }) => {
+        return isCurrent(project) && this.#given.get(project) !== token;
+      }),
     );
+    if (changed.length === 0) return { hasTaken: false, useless };
+    const loaded = await this.#ask(coordinator.load(id, changed));
+    const hasTaken = this.#take(loaded.filter(({ project }) => isCurrent(project)));
+    return { hasTaken, useless };
   }
 
   /** Drops what is of no use, owns removed projects for their failures, and returns those to take. */
-  #sort(listed: readonly ListedProject[]): readonly string[] {
+  #sort(listed: readonly ListedProject[]) {
     const { ownership } = this.#options;
     const useless = new Map<string, string>();
     const removed = new Map<string, string>();
     const changed: string[] = [];
     for (const { project, token, isRemoved, hasPending } of listed) {
-      if (this.#given.get(project) === token) continue;
       if (isRemoved ? !hasPending : !this.#configured.has(project)) useless.set(project, token);
       else if (isRemoved) removed.set(project, token);
       else if (!this.#polled.has(project) || ownership.tokens.get(project) !== token) {
         changed.push(project);
       }
     }
-    this.#useless = useless;
     this.#drop([...useless.keys()].filter((project) => ownership.tokens.has(project)));
     this.#unpoll([...removed.keys()]);
     for (const [project, token] of removed) ownership.own(project, token);
-    return changed;
+    return { useless, changed };
   }
 
   #take(loaded: readonly OwnedProject[]): boolean {
-    const { id, emit, ownership, onChange } = this.#options;
+    const { id, emit, ownership } = this.#options;
     const taken = loaded.filter(({ project }) => this.#configured.has(project));
     if (taken.length === 0) return false;
     const again = taken
@@ -381,8 +407,48 @@ export class Worker {
     const projects = taken.length - again.length;
     if (projects > 0)
       emit({ type: 'worker.claimed', worker: id, projects, owned: this.#polled.size });
-    onChange({ taken, dropped: again });
+    this.#tell({ taken, dropped: again });
     return projects > 0;
+  }
+
+  /** Returns idle projects that exceed the share, which is empty for a worker that stops. */
+  #excess({ workers }: Beat): readonly string[] {
+    const { id } = this.#options;
+    const digest = this.#digest();
+    const sharing = workers.filter((one) => one.id === id || one.configDigest === digest);
+    const due = digest === '' ? 0 : Math.ceil(this.#configured.size / Math.max(1, sharing.length));
+    const idle = [...this.#polled].filter((project) => !this.#isBusy(project));
+    return idle.slice(0, Math.max(0, this.#polled.size - due));
+  }
+
+  /** Gives these projects back, what is of no use and idle, and once more what the list shows again. @throws {StoreError} */
+  async #giveBack(
+    projects: readonly string[],
+    useless: ReadonlyMap<string, string>,
+  ): Promise<void> {
+    const { id, coordinator, ownership } = this.#options;
+    if (projects.length > 0) {
+      // No poll of them begins any more. If their health cannot be stored, the next beat takes them again.
+      this.#unpoll(projects);
+      await this.#ask(ownership.flush());
+    }
+    for (const project of projects) {
+      const token = ownership.tokens.get(project);
+      if (token !== undefined) this.#given.set(project, token);
+      ownership.disown(project);
+    }
+    for (const [project, token] of useless) {
+      if (!this.#isBusy(project)) this.#given.set(project, token);
+    }
+    const all = [...this.#given];
+    for (let start = 0; start < all.length; start += MAX_RELEASE) {
+      const part = new Map(all.slice(start, start + MAX_RELEASE));
+      await this.#ask(coordinator.release(id, part));
+    }
+  }
+
+  #isBusy(project: string): boolean {
+    return this.#polling.has(project) || this.isReporting(project);
   }
 
   #drop(projects: readonly string[]): void {
@@ -391,27 +457,40 @@ export class Worker {
   }
 
   #unpoll(projects: readonly string[]): void {
-    const { id, emit, onChange } = this.#options;
+    const { id, emit } = this.#options;
     const dropped = projects.filter((project) => this.#polled.delete(project));
     if (dropped.length === 0) return;
     const owned = this.#polled.size;
     emit({ type: 'worker.released', worker: id, projects: dropped.length, owned });
-    onChange({ taken: [], dropped });
+    this.#tell({ taken: [], dropped });
   }
 
-  /** While this worker stops, its digest is empty, so that others leave it no share. */
-  #digest(): string {
-    return this.#state === 'stopping' ? '' : this.#digests.configuration;
+  #tell(change: OwnershipChange): void {
+    for (const listener of this.#listeners) listener(change);
   }
 
+  /**
+   * Waits for an answer, at most as long as a beat may take; the database may do what was asked all the same.
+   * @throws {StoreError} also if the lease ends meanwhile
+   */
   async #ask<Answer>(answer: Promise<Answer>): Promise<Answer> {
-    return await withTimeout(answer, this.#timeoutMs, this.#options.clock);
+    const term = this.#term;
+    const late = Promise.withResolvers<never>();
+    const timer = this.#options.clock.timeout(this.#timeoutMs, () => late.reject(tooLate()));
+    try {
+      const given = await Promise.race([answer, late.promise]);
+      this.#isHeld();
+      if (this.#term !== term) throw tooLate();
+      return given;
+    } finally {
+      timer.cancel();
+    }
   }
 
   #setAnswered(isAnswered: boolean): void {
     if (this.#isAnswered === isAnswered) return;
     this.#isAnswered = isAnswered;
-    this.#options.onChange(NO_CHANGE);
+    this.#tell(NO_CHANGE);
   }
 
   /** Handles a failed beat. The store logs its own failures; any other error is a bug. */
@@ -437,7 +516,7 @@ export class Worker {
 
   /** Beats within 200 ms; one beat serves all requests of that time. */
   #beatSoon(): void {
-    if (this.#isClosed) return;
+    if (this.#state === 'closed') return;
     this.#soon ??= this.#options.clock.timeout(GATHER_MS, () => {
       this.#soon = undefined;
       if (this.#beating === undefined) this.#beatNow();
@@ -446,7 +525,7 @@ export class Worker {
   }
 
   #schedule(startedAt: number): void {
-    if (this.#isClosed) return;
+    if (this.#state === 'closed') return;
     const { leaseMs, clock } = this.#options;
     const beatMs = leaseMs / BEATS_PER_LEASE;
     const intervalMs = this.#isAnswered ? beatMs : Math.min(beatMs, MAX_RETRY_MS);
@@ -455,11 +534,22 @@ export class Worker {
     this.#next = clock.timeout(waitMs, () => this.#beatNow());
   }
 
-  /** Ends the beats, and ignores later answers, so that the lease ends when it expires or when the worker leaves. */
+  /** Ends the beats, so that the lease ends when it expires or when the worker leaves. */
   #close(): void {
-    this.#isClosed = true;
+    this.#state = 'closed';
     this.#next?.cancel();
     this.#soon?.cancel();
     this.#expiry?.cancel();
   }
+}
+
+/** Returns the digest of configured projects, in any order: `Beat.configured` is that of the database. */
+export function digestOf(projects: readonly string[]): string {
+  const sorted = projects.map((id) => Buffer.from(id)).toSorted((one, other) => one.compare(other));
+  const text = sorted.map(String).join('\n');
+  return projects.length === 0 ? '' : createHash('md5').update(text).digest('hex');
+}
+
+function tooLate(): StoreError {
+  return new StoreError('io', 'the database did not answer in time');
 }

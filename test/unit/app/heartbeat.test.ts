@@ -54,7 +54,7 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
     config: () => ({ heartbeat: source, service: {} }),
     projects: () => projects,
     observe: (observer: Observer) => observers.push(observer),
-    sharing: { worker: { isConnected } },
+    worker: { isConnected },
     shutdown: { waits: waits.signal },
   };
   const timers = new Map<() => void, number>();

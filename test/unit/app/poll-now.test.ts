@@ -32,7 +32,7 @@ function setUp({
     projects: () => new Map(ids.map((id) => [id, { id }])),
     mayPoll: (id: string) => owned.includes(id),
     health: () => ({ lastPollAt: lastPollAt() }),
-    sharing: { ownerOf },
+    worker: { ownerOf },
   } as unknown as Engine;
   const scheduling = { pollNow: poll, isPolling } as unknown as Scheduling;
   const clock = fakeClock();

@@ -37,8 +37,8 @@ function setUp(owned = new Set(['p']), projectIds = ['p', 'other']) {
     health: (id: string) => ({ lastPollAt, consecutiveFailures: id.startsWith('failing') ? 1 : 0 }),
     config: () => ({ jitterMs: 0, projects: [...projects.values()] }),
     projects: () => projects,
-    sharing: {
-      onOwnershipChange: (listener: typeof changeOwnership) => {
+    worker: {
+      onChange: (listener: typeof changeOwnership) => {
         changeOwnership = listener;
       },
     },

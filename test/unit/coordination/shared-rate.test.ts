@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Coordinator } from '../../../src/coordination/ports.ts';
-import { createSharedRate } from '../../../src/coordination/shared-rate.ts';
+import { SharedRate } from '../../../src/coordination/shared-rate.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { pass } from './world.ts';
 
@@ -47,9 +47,9 @@ function sender(
   workers: () => number,
   sent: number[],
 ) {
-  const rate = createSharedRate({
+  const rate = new SharedRate({
     perSecond,
-    grant: queue.grant,
+    coordinator: { grant: queue.grant },
     workers,
     clock: systemClock,
     onError: (error) => {
@@ -170,9 +170,9 @@ describe('a shared rate limit', () => {
       };
       return { ...timer, unref };
     };
-    const rate = createSharedRate({
+    const rate = new SharedRate({
       perSecond: 10,
-      grant: queue.grant,
+      coordinator: { grant: queue.grant },
       workers: () => 1,
       clock: { ...systemClock, timeout },
       onError: (error) => {
@@ -205,9 +205,9 @@ it('places of an answer that a stopped process reads late are not used', async (
     if (grant.mock.calls.length === 1) stoppedMs = 60_000;
     return { count: 1, startsInMs: 0, spacingMs: 100 };
   });
-  const rate = createSharedRate({
+  const rate = new SharedRate({
     perSecond: 10,
-    grant,
+    coordinator: { grant },
     workers: () => 1,
     clock: { ...systemClock, monotonic: () => performance.now() + stoppedMs },
     onError: (error) => {

@@ -1,3 +1,4 @@
+import type { FinishedPoll } from '../../../src/monitor/events.ts';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Coordinator } from '../../../src/coordination/ports.ts';
@@ -190,8 +191,7 @@ describe('a refused commit', () => {
     const renew = vi.spyOn(rows.coordinator, 'list');
     for (const project of ids(100)) {
       Object.assign(rows.projects.get(project) ?? {}, { token: rows.nextToken() });
-      only?.tokens.delete(project);
-      only?.worker.refused(project);
+      only?.refuse(project);
       expect(only?.worker.mayPoll(project)).toBe(false);
       await pass(1);
     }
@@ -203,12 +203,67 @@ describe('a refused commit', () => {
 
   it('from an earlier ownership changes nothing', async () => {
     const [only] = await crew(rows, 1, ids(1));
-    only?.worker.refused('p0');
+    only?.worker.observe({ type: 'store.commit_refused', project: 'p0' });
     expect(only?.may()).toEqual(['p0']);
   });
 });
 
+describe('a poll', () => {
+  const FINISHED = {} as FinishedPoll;
+
+  it('is repeated at most twice while its commit is refused and its project still owned', async () => {
+    const [only] = await crew(rows, 1, ids(3));
+    if (only === undefined) throw new Error('there is one');
+    const { worker, refuse, planned, stopping } = only;
+    const poll = vi.fn<() => Promise<FinishedPoll | undefined>>(() => Promise.resolve(undefined));
+    expect(await worker.poll('p0', 7, poll)).toBeUndefined();
+    expect(poll).toHaveBeenCalledTimes(3);
+    expect(planned).toEqual([['p0', 7]]);
+
+    poll.mockClear().mockResolvedValueOnce(undefined).mockResolvedValueOnce(FINISHED);
+    expect(await worker.poll('p0', undefined, poll)).toBe(FINISHED);
+    expect(poll).toHaveBeenCalledTimes(2);
+
+    poll.mockReset().mockImplementation(async () => {
+      refuse('p1');
+      return undefined;
+    });
+    expect(await worker.poll('p1', undefined, poll)).toBeUndefined();
+    expect(poll).toHaveBeenCalledTimes(1);
+
+    stopping.abort();
+    expect(await worker.poll('p2', undefined, poll)).toBeUndefined();
+    expect(poll).toHaveBeenCalledTimes(2);
+  });
+
+  it('keeps its project until it ends, also while the worker stops', async () => {
+    const [only] = await crew(rows, 1, ids(2));
+    const poll = Promise.withResolvers<FinishedPoll>();
+    const polling = only?.worker.poll('p0', undefined, () => poll.promise);
+    const work = Promise.withResolvers<void>();
+    const stopped = only?.worker.stop(work.promise);
+    await pass(10);
+    expect(rows.projectsOf('p0')).toEqual(['p0']);
+    poll.resolve(FINISHED);
+    await polling;
+    await pass(300);
+    expect(rows.projectsOf('p0')).toEqual([]);
+    work.resolve();
+    await stopped;
+  });
+});
+
 describe('a lost lease', () => {
+  it('is noticed if it ends by the clock of the database alone', async () => {
+    const [only] = await crew(rows, 1, ids(2));
+    const before = only?.worker.lease();
+    rows.leases.set('p0', 0);
+    await pass(BEAT);
+    expect(only?.log.of('worker.lease_lost')).toMatchObject([{ projects: 2 }]);
+    expect(only?.worker.lease()).not.toBe(before);
+    expect(only?.may()).toEqual(ids(2));
+  });
+
   it('drops all projects when it expires, even if the database does not respond', async () => {
     const [only] = await crew(rows, 1, ids(2));
     only?.database('hangs');
@@ -257,7 +312,7 @@ describe('a lost lease', () => {
       return answer;
     };
     const only = workerOver(rows, 'w', ids(2), { coordinator: { ...rows.coordinator, renew } });
-    await only.worker.start();
+    await only.worker.start(() => {});
     expect(only.may()).toEqual([]);
     expect(only.worker.lease()).toBeUndefined();
   });
@@ -427,8 +482,7 @@ describe('stopping a worker', () => {
     await pass(10);
     only?.database('loses releases');
     only?.busy.delete('p0');
-    only?.worker.ended();
-    await pass(300);
+    await pass(BEAT);
     only?.database('none');
     await pass(1000);
     work.resolve();
@@ -447,7 +501,6 @@ describe('stopping a worker', () => {
     await pass(LEASE);
     expect(second?.may()).toEqual(ids(4).filter((id) => id !== busy));
     first?.busy.delete(busy);
-    first?.worker.ended();
     await pass(2 * BEAT);
     expect(second?.may()).toEqual(ids(4));
     expect([first?.worker.lease(), second?.worker.liveWorkers()]).toEqual([lease, 2]);

@@ -1,7 +1,7 @@
 import { vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { Coordinator } from '../../../src/coordination/ports.ts';
-import { Worker, type WorkerOptions } from '../../../src/coordination/worker.ts';
+import { digestOf, Worker, type WorkerOptions } from '../../../src/coordination/worker.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { NEVER_POLLED } from '../../../src/monitor/memory.ts';
 import { eventLog } from '../../support/monitor.ts';
@@ -29,7 +29,6 @@ export function sharedRows() {
   const nextToken = () => `token ${(tokens += 1)}`;
   const projectsOf = (worker: string) =>
     [...projects].flatMap(([project, { owner }]) => (owner === worker ? [project] : []));
-  const digestOf = (ids: readonly string[]) => ids.toSorted().join();
 
   /** Adds these projects and marks others as removed, as a reload does. */
   function configure(ids: readonly string[]): void {
@@ -47,8 +46,9 @@ export function sharedRows() {
     }
   }
 
-  const coordinator: Omit<Coordinator, 'grant' | 'owner'> = {
+  const coordinator = {
     renew: async ({ id, configDigest }) => {
+      const wasHeld = isLive(id);
       leases.set(id, now() + LEASE);
       digests.set(id, configDigest);
       const workers = [...leases.keys()].filter(isLive).toSorted();
@@ -59,6 +59,7 @@ export function sharedRows() {
         workers: workers.map((worker) => {
           return { id: worker, version: '1', configDigest: digests.get(worker) ?? '' };
         }),
+        wasHeld,
         configured: digestOf(configured),
         hasFree: [...projects.values()].some(
           (row) => isFree(row) && (!row.isRemoved || row.hasPending),
@@ -111,12 +112,12 @@ export function sharedRows() {
           return { project, token, nextTickAt: undefined, health, figures };
         });
     },
-    digestOf,
-  };
+    grant: () => Promise.reject(new Error('no rate is shared')),
+    owner: async (project) => projects.get(project)?.owner,
+  } satisfies Coordinator;
   return { coordinator, configure, projects, leases, projectsOf, nextToken };
 }
 
-type Calls = Omit<Coordinator, 'grant' | 'owner'>;
 /** What a database does instead of answering: nothing, or it fails before or after it has done what was asked. */
 type Fault =
   | 'none'
@@ -138,6 +139,8 @@ export function workerOver(
   const committing = new Set<string>();
   const changed: { taken: readonly string[]; dropped: readonly string[] }[] = [];
   const tokens = new Map<string, string>();
+  const planned: [project: string, at: number][] = [];
+  const stopping = new AbortController();
   let fault: Fault = 'none';
   const worker = new Worker({
     id,
@@ -149,6 +152,7 @@ export function workerOver(
       own: (project, token) => tokens.set(project, token),
       disown: (project) => tokens.delete(project),
       isCommitting: (project) => committing.has(project),
+      planTick: (project, at) => planned.push([project, at]),
       flush: () => Promise.resolve(),
     },
     restoreProjects: async (asked) => {
@@ -157,16 +161,17 @@ export function workerOver(
     },
     clock: systemClock,
     emit: log.emit,
-    onChange: ({ taken, dropped }) => {
-      if (taken.length + dropped.length === 0) return;
-      changed.push({ taken: taken.map(({ project }) => project), dropped });
-    },
-    isBusy: (project) => busy.has(project),
+    stopping: stopping.signal,
     onError: (error) => {
       throw error;
     },
     ...changes,
   });
+  worker.onChange(({ taken, dropped }) => {
+    if (taken.length + dropped.length === 0) return;
+    changed.push({ taken: taken.map(({ project }) => project), dropped });
+  });
+  worker.isReporting = (project) => busy.has(project);
   rows.configure([...new Set([...rows.projects.keys(), ...projects])]);
   worker.configure(projects, digest);
   return {
@@ -176,6 +181,13 @@ export function workerOver(
     committing,
     changed,
     tokens,
+    planned,
+    stopping,
+    /** Refuses a commit of this project, as the store does. */
+    refuse: (project: string) => {
+      tokens.delete(project);
+      worker.observe({ type: 'store.commit_refused', project });
+    },
     may: () => [...rows.projects.keys()].filter((project) => worker.mayPoll(project)).toSorted(),
     database: (next: Fault) => {
       fault = next;
@@ -183,7 +195,10 @@ export function workerOver(
   };
 }
 
-function faulty(calls: Calls, fault: () => Fault): Calls {
+function faulty(
+  calls: ReturnType<typeof sharedRows>['coordinator'],
+  fault: () => Fault,
+): Coordinator {
   const broken = () => new StoreError('io', 'no connection');
   const wrap =
     <Args extends unknown[], Result>(call: (...args: Args) => Promise<Result>) =>
@@ -198,13 +213,13 @@ function faulty(calls: Calls, fault: () => Fault): Calls {
       return result;
     };
   return {
+    ...calls,
     renew: wrap(calls.renew),
     leave: wrap(calls.leave),
     claim: wrap(calls.claim),
     release: wrap(calls.release),
     list: wrap(calls.list),
     load: wrap(calls.load),
-    digestOf: calls.digestOf,
   };
 }
 

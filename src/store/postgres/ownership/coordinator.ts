@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type {
   Beat,
   Coordinator,
@@ -24,17 +23,22 @@ const IS_FREE = `(p.owner IS NULL OR p.owner NOT IN (${LIVE}))`;
 const HAS_PENDING =
   'EXISTS (SELECT FROM evalwatch.failure f WHERE f.project_key = p.project_key AND f.settled_at IS NULL)';
 
-/** Each expired lease that is still there after a day is that of a worker that was killed. */
+/**
+ * Selects whether the lease held until now. Each expired lease that is still there after a day is that of a worker that was
+ * killed.
+ */
 const RENEW: Statement = {
   text: `
-WITH dead AS (DELETE FROM evalwatch.worker WHERE expires_at < now() - interval '1 day' AND worker <> $1)
-INSERT INTO evalwatch.worker (worker, expires_at, program_version, configuration)
-VALUES ($1, now() + $2 * interval '1 ms', $3, $4)
-ON CONFLICT (worker) DO UPDATE SET expires_at = excluded.expires_at,
-  program_version = excluded.program_version, configuration = excluded.configuration`,
+WITH dead AS (DELETE FROM evalwatch.worker WHERE expires_at < now() - interval '1 day' AND worker <> $1),
+renewed AS (
+  INSERT INTO evalwatch.worker (worker, expires_at, program_version, configuration)
+  VALUES ($1, now() + $2 * interval '1 ms', $3, $4)
+  ON CONFLICT (worker) DO UPDATE SET expires_at = excluded.expires_at,
+    program_version = excluded.program_version, configuration = excluded.configuration
+)
+SELECT $1 IN (${LIVE}) AS was_held`,
 };
 
-/** Its digest is that of {@link digestOf}. */
 const BEAT: Statement = {
   text: `
 SELECT
@@ -121,9 +125,7 @@ FROM slice WHERE slice.count > 0 RETURNING slice.count, slice.wait::float8 * 100
 };
 
 const OWNER: Statement = {
-  text: `SELECT w.worker, extract(epoch FROM w.expires_at - now())::float8 * 1000 AS remaining_ms
-    FROM evalwatch.project p JOIN evalwatch.worker w ON w.worker = p.owner
-    WHERE p.id = $1 AND w.expires_at > now()`,
+  text: `SELECT owner FROM evalwatch.project WHERE id = $1 AND owner IN (${LIVE})`,
 };
 
 interface BeatRow {
@@ -140,13 +142,15 @@ interface OwnedRow extends ProjectColumns {
 export function createCoordinator(database: Pick<Database, 'query'>, leaseMs: number): Coordinator {
   return {
     renew: async ({ id, version, configDigest }: WorkerIdentity): Promise<Beat> => {
-      await database.query(RENEW, [id, leaseMs, version, configDigest]);
+      const values = [id, leaseMs, version, configDigest];
+      const [lease] = await database.query<{ was_held: boolean }>(RENEW, values);
       const [row] = await database.query<BeatRow>(BEAT);
       const { workers = [], configured = '', has_free: hasFree = false } = row ?? {};
       return {
         workers: workers.map(([worker, programVersion, digest]) => {
           return { id: worker, version: programVersion, configDigest: digest };
         }),
+        wasHeld: lease?.was_held === true,
         configured,
         hasFree,
       };
@@ -167,7 +171,6 @@ export function createCoordinator(database: Pick<Database, 'query'>, leaseMs: nu
       await inTurns(rows, (row) => owned.push(toOwnedProject(row)), PROJECTS_PER_TURN);
       return owned;
     },
-    digestOf,
     grant: async (wanted, perSecond, withinMs) => {
       const [row] = await database.query<{ count: number; wait_ms: number }>(GRANT, [
         wanted,
@@ -177,19 +180,10 @@ export function createCoordinator(database: Pick<Database, 'query'>, leaseMs: nu
       return { count: row?.count ?? 0, startsInMs: row?.wait_ms ?? 0, spacingMs: 1000 / perSecond };
     },
     owner: async (project) => {
-      const [row] = await database.query<{ worker: string; remaining_ms: number }>(OWNER, [
-        project,
-      ]);
-      return row && { worker: row.worker, remainingMs: row.remaining_ms };
+      const [row] = await database.query<{ owner: string }>(OWNER, [project]);
+      return row?.owner;
     },
   };
-}
-
-/** Returns what {@link BEAT} computes from the same projects. */
-function digestOf(projects: readonly string[]): string {
-  const sorted = projects.map((id) => Buffer.from(id)).toSorted((one, other) => one.compare(other));
-  const text = sorted.map(String).join('\n');
-  return projects.length === 0 ? '' : createHash('md5').update(text).digest('hex');
 }
 
 function toOwnedProject(row: OwnedRow): OwnedProject {
