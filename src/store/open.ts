@@ -25,7 +25,7 @@ export interface OpenStore {
   readonly shared: SharedStore | undefined;
 }
 
-export interface SharedStore extends Postgres {
+interface SharedStore extends Postgres {
   /** Name of this worker, unique across restarts. */
   readonly name: string;
   readonly leaseMs: number;
