@@ -40,10 +40,10 @@ async function search(part: Part, mistake: Bug, firstSeed: number): Promise<stri
 /** Changes of `postgres-store.ts` that let a worker report the failures of all projects. */
 export const OTHERS_FAILURES: Bug['replace'] = [
   [
-    '        PENDING,\n',
-    "        { text: PENDING.text.replace('p.owner = $4', '$4::text IS NOT NULL') },\n",
+    '      PENDING,\n',
+    "      { text: PENDING.text.replace('p.owner = $4', '$4::text IS NOT NULL') },\n",
   ],
-  ['ownedProjects.tokens.get(project) === project_token', "`${project} ${project_token}` !== ''"],
+  ['this.#owned.tokens.get(project) === project_token', "`${project} ${project_token}` !== ''"],
 ];
 
 /** One mistake for each rule of the oracle. A rule that another one always precedes is named together with it. */

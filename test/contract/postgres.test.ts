@@ -3,7 +3,6 @@ import type { Client } from 'pg';
 import { afterAll, beforeAll } from 'vitest';
 import { systemClock } from '../../src/app/clock.ts';
 import type { Observer } from '../../src/monitor/events.ts';
-import type { Store } from '../../src/monitor/ports/store.ts';
 import { openPostgresReader } from '../../src/store/postgres/postgres-reader.ts';
 import { openPostgres } from '../../src/store/postgres/postgres-store.ts';
 import {
@@ -12,6 +11,7 @@ import {
   describePostgres,
   type TestDatabase,
 } from '../support/postgres-store.ts';
+import { storeWith } from '../support/store-with.ts';
 import { describeStore } from './store-suite.ts';
 
 /** Resets a store to its state after creation. */
@@ -80,8 +80,7 @@ async function openWorker(url: string) {
   );
   const identity = { id, version: '1.0.0', configDigest: '' };
   let isFit = true;
-  const owning: Store = {
-    ...store,
+  const owning = storeWith(store, {
     configureProjects: async (ids, at) => {
       await store.configureProjects(ids, at);
       await coordinator.claim(identity, ids);
@@ -96,7 +95,7 @@ async function openWorker(url: string) {
       isFit = false;
       await store.close();
     },
-  };
+  });
   return {
     store: owning,
     /** Whether the next test can use it. */

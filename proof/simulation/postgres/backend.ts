@@ -1,6 +1,5 @@
 import { join } from 'node:path';
 import type * as ErrorsRoom from '../../../src/monitor/errors.ts';
-import type * as OpenWorkRoom from '../../../src/store/open-work.ts';
 import type { Attempt, Database, Statement } from '../../../src/store/postgres/database.ts';
 import type * as PgErrorsRoom from '../../../src/store/postgres/errors.ts';
 import type * as PostgresRoom from '../../../src/store/postgres/postgres-store.ts';
@@ -27,7 +26,6 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
     (await import(join(source, file))) as Room;
   const { openPostgres } = await load<typeof PostgresRoom>('store/postgres/postgres-store.ts');
   const { toStoreError } = await load<typeof PgErrorsRoom>('store/postgres/errors.ts');
-  const { createOpenWork } = await load<typeof OpenWorkRoom>('store/open-work.ts');
   const { StoreError } = await load<typeof ErrorsRoom>('monitor/errors.ts');
   const server = await openServer(source);
   const execute = watch(server, options);
@@ -49,10 +47,21 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
     });
     return (limits) => {
       limits.signal?.addEventListener('abort', () => sender.giveUpAll());
-      const openWork = createOpenWork();
+      const underWay = new Set<Promise<unknown>>();
+      let isClosed = false;
+      const during = async <Result>(work: () => Promise<Result>): Promise<Result> => {
+        if (isClosed) throw new StoreError('other', 'the store is closed');
+        const running = work();
+        underWay.add(running);
+        try {
+          return await running;
+        } finally {
+          underWay.delete(running);
+        }
+      };
       return {
         query: <Row>(statement: Statement, values?: readonly unknown[]) =>
-          openWork.run(async () => {
+          during(async () => {
             const sentAt = kernel.now();
             const given = await sender.send<Row>(statement, values ?? [], limits);
             const isLate = kernel.now() - sentAt > LATE_MS;
@@ -66,14 +75,17 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
             return given.rows;
           }),
         attempt: <Row>(statement: Statement, values: readonly unknown[]) =>
-          openWork.run(async (): Promise<Attempt<Row>> => {
+          during(async (): Promise<Attempt<Row>> => {
             const given = await sender.send<Row>(statement, values, limits);
             if ('rows' in given) return { rows: given.rows };
             return { error: toStoreError(given.error, []), unknown: given.unknown };
           }),
         transaction: () => Promise.reject(new Error('the tables were made before')),
         keepPlans: () => {},
-        close: () => openWork.close(),
+        close: async () => {
+          while (underWay.size > 0) await Promise.allSettled(underWay);
+          isClosed = true;
+        },
       };
     };
   }

@@ -1,10 +1,22 @@
 import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 import type { Coordinator, Ownership } from '../../coordination/ports.ts';
+import type { Settled, Tries } from '../../domain/failure.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { OwnedSnapshot, Store } from '../../monitor/ports/store.ts';
-import { createOpenWork } from '../open-work.ts';
+import type {
+  CommittedTransition,
+  FailureKey,
+  KnownProject,
+  OwnedSnapshot,
+  PendingFailure,
+  PendingFailureQuery,
+  PollCommit,
+  PollHealth,
+  PruneLimits,
+  Store,
+  StoreSnapshot,
+} from '../../monitor/ports/store.ts';
 import {
   type HealthColumns,
   type PendingColumns,
@@ -49,17 +61,6 @@ export interface PostgresOptions {
   readonly signal: AbortSignal;
   /** Opens the connections; a simulation has its own. */
   readonly open?: (options: DatabaseOptions) => Database;
-}
-
-/** A store that several workers write. It refuses commits of projects that its worker does not own. */
-export interface PostgresStore extends Store {
-  readonly ownership: Ownership;
-  /** Version of the server, such as `15.18`. */
-  readonly serverVersion: string;
-  /** Returns the configured projects that this worker owns, of which it reads none. @throws {StoreError} */
-  ownedSnapshot(): Promise<OwnedSnapshot>;
-  /** Does what `configureProjects` does, unless that is under way. Returns whether it did. @throws {StoreError} */
-  restoreProjects(ids: readonly string[], at: number): Promise<boolean>;
 }
 
 export interface Postgres {
@@ -113,173 +114,195 @@ export async function openPostgres(options: PostgresOptions): Promise<Postgres> 
   opened.defer(() => shared.close());
   const coordinator = createCoordinator(shared, leaseMs);
   const held = opened.move();
-  const store = createStore(database, options, first, () => held.disposeAsync());
+  const store = new PostgresStore(database, options, first, () => held.disposeAsync());
   return { store, coordinator };
 }
 
-function createStore(
-  database: Database,
-  { clock, emit, worker, signal }: PostgresOptions,
-  first: SizeRow | undefined,
-  onClosed: () => Promise<void>,
-): PostgresStore {
-  let size = 0;
-  let closing: Promise<void> | undefined;
-  const openWork = createOpenWork();
-  const { guarded } = openWork;
-  const { read, write } = createReportedQueries(database, clock, emit);
-
+/** A store that several workers write. It refuses commits of projects that its worker does not own. */
+export class PostgresStore extends PostgresReader implements Store {
+  /** Version of the server, such as `15.18`. */
+  readonly serverVersion: string;
+  readonly #database: Database;
+  readonly #options: PostgresOptions;
+  readonly #owned: OwnedProjects;
+  readonly #onClosed: () => Promise<void>;
   /** Serial queue of the operations that create and delete projects. */
-  const inProjectQueue = limitConcurrency(1);
+  readonly #inProjectQueue = limitConcurrency(1);
   /** Serial queue of settlements, which count error_ids up to a limit. */
-  const inSettlementQueue = limitConcurrency(1);
+  readonly #inSettlementQueue = limitConcurrency(1);
   /** Number of calls of `configureProjects` that have not ended. */
-  let configuring = 0;
+  #configuring = 0;
+  #size = 0;
+  #closing: Promise<void> | undefined;
 
-  async function measure(): Promise<void> {
-    const [measured] = await database.query<SizeRow>(SIZE);
-    note(measured);
+  constructor(
+    database: Database,
+    options: PostgresOptions,
+    first: SizeRow | undefined,
+    onClosed: () => Promise<void>,
+  ) {
+    const { clock, emit, signal } = options;
+    super(database, clock);
+    this.serverVersion = first?.server_version ?? '';
+    this.#database = database;
+    this.#options = options;
+    this.#onClosed = onClosed;
+    const read: Database['query'] = (...asked) => this.#read(...asked);
+    const write: Database['query'] = (...asked) => this.#write(...asked);
+    this.#owned = new OwnedProjects({ database, read, write, clock, emit, signal });
+    this.#measured(first);
   }
 
-  function note(measured: SizeRow | undefined): void {
-    size = measured?.bytes ?? size;
-    if (measured?.is_counted === true) database.keepPlans();
+  get ownership(): Ownership {
+    return this.#owned;
   }
 
-  async function close(): Promise<void> {
-    openWork.refuse();
-    await openWork.close();
-    await ownedProjects.close();
-    await onClosed();
+  override async snapshot(project?: string): Promise<StoreSnapshot> {
+    await this.#owned.flush();
+    return await super.snapshot(project);
   }
 
-  const deleteRows: Database['query'] = (...asked) => inProjectQueue(() => write(...asked));
-  const reader = new PostgresReader(database, clock);
-  const ownedProjects = new OwnedProjects({ database, read, write, clock, emit, signal });
-  note(first);
+  /** Returns the configured projects that this worker owns, of which it reads none. @throws {StoreError} */
+  async ownedSnapshot(): Promise<OwnedSnapshot> {
+    return await this.#owned.snapshot();
+  }
 
-  return {
-    serverVersion: first?.server_version ?? '',
-    ownership: ownedProjects,
-    projects: guarded(() => reader.projects()),
-    snapshot: guarded(async (project) => {
-      await ownedProjects.flush();
-      return await reader.snapshot(project);
-    }),
-    ownedSnapshot: guarded(() => ownedProjects.snapshot()),
-    statuses: guarded((query) => reader.statuses(query)),
-    transitions: guarded((query) => reader.transitions(query)),
-    failures: guarded((query) => reader.failures(query)),
-    events: guarded((after, limit) => reader.events(after, limit)),
-    moves: guarded((query) => reader.moves(query)),
-    failureCounts: guarded((query) => reader.failureCounts(query)),
-    durations: guarded((states, firstDay) => reader.durations(states, firstDay)),
-    causes: guarded((query) => reader.causes(query)),
-    configureProjects: guarded(async (ids, at) => {
-      configuring += 1;
-      try {
-        await inProjectQueue(() => configure(database, clock, emit, ids, at));
-      } finally {
-        configuring -= 1;
-      }
-    }),
-    restoreProjects: guarded(async (ids, at) => {
-      if (configuring > 0) return false;
-      await inProjectQueue(() => configure(database, clock, emit, ids, at));
-      return true;
-    }),
-    loadHealth: guarded(async (project) => {
-      await ownedProjects.flush();
-      const [row] = await read<HealthColumns>(HEALTH, [project]);
-      if (row === undefined) throw unknownProject(project);
-      return toHealth(row);
-    }),
-    loadKnown: guarded((...asked) => ownedProjects.loadKnown(...asked)),
-    commitPoll: guarded((poll) => ownedProjects.commitPoll(poll)),
-    keepHealth: (project, health) => ownedProjects.keepHealth(project, health),
-    pendingFailures: guarded(async (query) => {
-      const rows = await read<PendingColumns & { readonly project_token: string }>(
-        PENDING,
-        pendingParameters(query, worker),
-      );
-      // Not those of a project that is being given back.
-      return rows
-        .filter(({ project, project_token }) => ownedProjects.tokens.get(project) === project_token)
-        .map(toPendingFailure);
-    }),
-    settleFailure: guarded(async (failure, settled, at) => {
-      const values = settleParameters(failure, settled, at, worker);
-      const [counted] = await inSettlementQueue(() => write<CountedError>(SETTLE, values));
-      if (counted === undefined) return;
-      const { project, ...total } = counted;
-      ownedProjects.figures.changeErrors(project, new Map([[total.label, total]]));
-    }),
-    postponeFailure: guarded(async (failure, tries) => {
-      await write(POSTPONE, postponeParameters(failure, tries));
-    }),
-    prune: guarded(async (limits) => {
-      const steps = PRUNING.map(({ valuesOf, ...statement }) => {
-        return () => deleteRows<Partial<ForgottenError>>(statement, valuesOf(limits, worker));
-      });
-      await prune(steps, openWork.isRefused, ({ project, label }) =>
-        ownedProjects.figures.changeErrors(project ?? '', new Map([[label ?? '', undefined]])),
-      );
-    }),
-    size: async () => {
-      if (!openWork.isRefused()) await openWork.run(measure);
-      return { database: size, wal: undefined };
-    },
-    close: async () => {
-      closing ??= close();
-      await closing;
-    },
-  };
-}
-
-/** Runs each step until it deletes nothing. A close ends that between two statements. */
-async function prune<Row>(
-  steps: readonly (() => Promise<readonly Row[]>)[],
-  isClosing: () => boolean,
-  onDeleted: (row: Row) => void,
-): Promise<void> {
-  for (const step of steps) {
-    for (let isMore = true; isMore && !isClosing();) {
-      const deleted = await step();
-      for (const row of deleted) onDeleted(row);
-      isMore = deleted.length > 0;
+  async configureProjects(ids: readonly string[], at: number): Promise<void> {
+    this.#configuring += 1;
+    try {
+      await this.#configure(ids, at);
+    } finally {
+      this.#configuring -= 1;
     }
   }
-}
 
-interface ReportedQueries {
+  /** Does what `configureProjects` does, unless that is under way. Returns whether it did. @throws {StoreError} */
+  async restoreProjects(ids: readonly string[], at: number): Promise<boolean> {
+    if (this.#configuring > 0) return false;
+    await this.#configure(ids, at);
+    return true;
+  }
+
+  async loadHealth(project: string): Promise<PollHealth> {
+    this.#assertOpen();
+    await this.#owned.flush();
+    const [row] = await this.#read<HealthColumns>(HEALTH, [project]);
+    if (row === undefined) throw unknownProject(project);
+    return toHealth(row);
+  }
+
+  async loadKnown(...asked: Parameters<Store['loadKnown']>): Promise<KnownProject> {
+    this.#assertOpen();
+    return await this.#owned.loadKnown(...asked);
+  }
+
+  async commitPoll(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined> {
+    this.#assertOpen();
+    return await this.#owned.commitPoll(poll);
+  }
+
+  keepHealth(project: string, health: PollHealth): void {
+    this.#owned.keepHealth(project, health);
+  }
+
+  async pendingFailures(query: PendingFailureQuery): Promise<readonly PendingFailure[]> {
+    this.#assertOpen();
+    const rows = await this.#read<PendingColumns & { readonly project_token: string }>(
+      PENDING,
+      pendingParameters(query, this.#options.worker),
+    );
+    // Not those of a project that is being given back.
+    return rows
+      .filter(({ project, project_token }) => this.#owned.tokens.get(project) === project_token)
+      .map(toPendingFailure);
+  }
+
+  async settleFailure(failure: FailureKey, settled: Settled, at: number): Promise<void> {
+    this.#assertOpen();
+    const values = settleParameters(failure, settled, at, this.#options.worker);
+    const settle = () => this.#write<CountedError>(SETTLE, values);
+    const [counted] = await this.#inSettlementQueue(settle);
+    if (counted === undefined) return;
+    const { project, ...total } = counted;
+    this.#owned.figures.changeErrors(project, new Map([[total.label, total]]));
+  }
+
+  async postponeFailure(failure: FailureKey, tries: Tries): Promise<void> {
+    this.#assertOpen();
+    await this.#write(POSTPONE, postponeParameters(failure, tries));
+  }
+
+  /** Runs each step until it deletes nothing. A close ends that between two statements. */
+  async prune(limits: PruneLimits): Promise<void> {
+    this.#assertOpen();
+    for (const { valuesOf, ...statement } of PRUNING) {
+      const values = valuesOf(limits, this.#options.worker);
+      const step = async () =>
+        this.#closing === undefined
+          ? await this.#write<Partial<ForgottenError>>(statement, values)
+          : [];
+      for (let isMore = true; isMore;) {
+        const deleted = await this.#inProjectQueue(step);
+        for (const { project = '', label = '' } of deleted) {
+          this.#owned.figures.changeErrors(project, new Map([[label, undefined]]));
+        }
+        isMore = deleted.length > 0;
+      }
+    }
+  }
+
+  async size(): Promise<{ readonly database: number; readonly wal: undefined }> {
+    if (this.#closing === undefined) {
+      const [measured] = await this.#database.query<SizeRow>(SIZE);
+      this.#measured(measured);
+    }
+    return { database: this.#size, wal: undefined };
+  }
+
+  override async close(): Promise<void> {
+    this.#closing ??= this.#close();
+    await this.#closing;
+  }
+
+  #assertOpen(): void {
+    if (this.#closing !== undefined) throw new StoreError('other', 'the store is closed');
+  }
+
+  /** Ends after the statements so far. What takes several of them is refused at the next one. */
+  async #close(): Promise<void> {
+    await this.#owned.close();
+    await this.#onClosed();
+  }
+
+  #measured(row: SizeRow | undefined): void {
+    this.#size = row?.bytes ?? this.#size;
+    if (row?.is_counted === true) this.#database.keepPlans();
+  }
+
+  async #configure(ids: readonly string[], at: number): Promise<void> {
+    this.#assertOpen();
+    const { clock, emit } = this.#options;
+    await this.#inProjectQueue(() => configure(this.#database, clock, emit, ids, at));
+  }
+
   /** Emits a failure as that of a commit. @throws {StoreError} */
-  readonly read: Database['query'];
-  /** Emits the commit, or its failure. @throws {StoreError} */
-  readonly write: Database['query'];
-}
-
-function createReportedQueries(
-  database: Pick<Database, 'query'>,
-  clock: Clock,
-  emit: Observer,
-): ReportedQueries {
-  const read: Database['query'] = async (statement, values) => {
+  async #read<Row>(statement: Statement, values?: readonly unknown[]): Promise<readonly Row[]> {
     try {
-      return await database.query(statement, values);
+      return await this.#database.query<Row>(statement, values);
     } catch (error) {
       if (error instanceof StoreError) {
-        emit({ type: 'store.commit_failed', reason: error.reason, error });
+        this.#options.emit({ type: 'store.commit_failed', reason: error.reason, error });
       }
       throw error;
     }
-  };
-  return {
-    read,
-    write: async <Row>(statement: Statement, values?: readonly unknown[]) => {
-      const started = clock.monotonic();
-      const written = await read<Row>(statement, values);
-      emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
-      return written;
-    },
-  };
+  }
+
+  /** Emits the commit, or its failure. @throws {StoreError} */
+  async #write<Row>(statement: Statement, values?: readonly unknown[]): Promise<readonly Row[]> {
+    const { clock, emit } = this.#options;
+    const started = clock.monotonic();
+    const written = await this.#read<Row>(statement, values);
+    emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
+    return written;
+  }
 }
