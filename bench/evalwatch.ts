@@ -113,6 +113,7 @@ async function openMetrics(task: Task) {
     storeInfo: engine.opened.info,
     clock: systemClock,
     store: engine.store,
+    healthOf: (id) => engine.health(id) ?? NEVER_POLLED,
     schedule: () => ({ nextPollAt, maxIntervalSeconds: 30 }),
     expectationsOf: engine.expectations.of,
     externalUrl: () => undefined,
@@ -120,8 +121,6 @@ async function openMetrics(task: Task) {
     onError: endProcess,
   });
   engine.observe(metrics.observe);
-  metrics.setProjects(
-    Array.from(engine.projects().values(), (project) => ({ ...project, health: NEVER_POLLED })),
-  );
+  metrics.observe({ type: 'config.applied', projects: engine.projects });
   return { ...opened, render: () => metrics.render() };
 }

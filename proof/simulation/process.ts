@@ -5,7 +5,6 @@ import type * as ReloadRoom from '../../src/app/reload.ts';
 import type * as SchedulingRoom from '../../src/app/scheduling.ts';
 import type { Config } from '../../src/config/config.ts';
 import type { Logger } from '../../src/log/logger.ts';
-import type * as ErrorsRoom from '../../src/monitor/errors.ts';
 import type { FinishedPoll, MonitorEvent } from '../../src/monitor/events.ts';
 import type { ConfiguredProjects } from './backend.ts';
 import type { Kernel } from './kernel.ts';
@@ -26,7 +25,6 @@ export async function loadSources(source: string) {
     ...(await load<typeof EngineRoom>('app/engine.ts')),
     ...(await load<typeof SchedulingRoom>('app/scheduling.ts')),
     ...(await load<typeof ReloadRoom>('app/reload.ts')),
-    ...(await load<typeof ErrorsRoom>('monitor/errors.ts')),
     ...(await load<typeof MaintenanceRoom>('app/maintenance.ts')),
   };
 }
@@ -53,28 +51,14 @@ async function startProcess(options: ProcessOptions) {
     clock,
     outside,
   });
-  const { worker, reporter } = engine;
   const scheduling = new sources.Scheduling(engine, clock);
   engine.observe(onEvent);
   await engine.configure(config);
-  await worker?.start();
-  scheduling.apply();
-  reporter.start();
+  await engine.worker?.start();
   scheduling.start();
   sources.startMaintenance(engine, clock, []);
   let next = config;
-  const reloading = new sources.Reload({
-    config: () => engine.config(),
-    loadConfig: async () => next,
-    logger,
-    clock,
-    apply: async (loaded) => {
-      await engine.configure(loaded);
-      scheduling.apply();
-      await sources.unlessStoreFails(() => engine.expectations.refresh());
-    },
-    onResult: () => {},
-  });
+  const reloading = new sources.Reload(engine, scheduling, clock, async () => next);
   /** Applies another configuration, as the daemon does after it has read it. */
   const reload = async (wanted: Config) => {
     next = wanted;
@@ -82,11 +66,7 @@ async function startProcess(options: ProcessOptions) {
   };
   /** Stops the process in good order. */
   const stop = async () => {
-    scheduling.stop();
-    engine.shutdown.begin(GRACE_MS);
-    const reported = reporter.stop();
-    const ended = Promise.all([scheduling.idle(), reported]);
-    await Promise.all([ended, worker?.stop(ended)]);
+    await scheduling.stop(GRACE_MS);
     await engine.close();
   };
   return { reload, stop };

@@ -1,21 +1,21 @@
 import { setFlagsFromString } from 'node:v8';
-import type { Config } from '../config/config.ts';
+import type { Config, ProjectConfig } from '../config/config.ts';
+import { createRequestFailureLog } from '../log/lines.ts';
 import type { Logger } from '../log/logger.ts';
 import { Metrics } from '../metrics/metrics.ts';
-import { unlessStoreFails } from '../monitor/errors.ts';
-import { NEVER_POLLED } from '../monitor/memory.ts';
 import type { Observer } from '../monitor/events.ts';
+import { NEVER_POLLED } from '../monitor/memory.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
+import type { ReloadResult, ShownProject } from '../web/content.ts';
 import { EventFeed } from '../web/events/feed.ts';
-import type { ReloadResult } from '../web/content.ts';
-import { assertCanListen } from '../web/server.ts';
+import { MonitorWatch } from '../web/monitor-watch.ts';
+import { assertCanListen, startWebServer } from '../web/server.ts';
 import { type Engine, openEngine } from './engine.ts';
 import { Heartbeat } from './heartbeat.ts';
+import { learnFirst, startMaintenance } from './maintenance.ts';
 import { endProcess, version } from './process.ts';
-import { startMaintenance } from './maintenance.ts';
 import { Reload, warnIfMounted } from './reload.ts';
 import { Scheduling } from './scheduling.ts';
-import { MonitorWatch, startWeb } from './web.ts';
 import { WebProtection } from './web-protection.ts';
 
 /** Time that requests in flight have when the daemon stops; Docker kills after 10 s (docs/specification.md#stopping). */
@@ -59,7 +59,7 @@ export interface DaemonOptions {
  * @throws {Error} with a system `code` when the server cannot listen on the web address; no store is created then
  */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
-  const { config, loadConfig, logger, clock, revision, signal, observers = [] } = options;
+  const { config, logger, clock, signal } = options;
   const { configFile: file } = config.web;
   const protection = file ? await WebProtection.open(file, logger) : undefined;
   // A daemon that cannot listen leaves no new store behind.
@@ -68,66 +68,76 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const engine = await openEngine({ config, logger, clock });
   opened.defer(() => engine.close());
   signal?.throwIfAborted();
-  const { store, worker, reporter } = engine;
+  const { store, worker, expectations } = engine;
   if (worker !== undefined) setFlagsFromString(WORKER_HEAP_FLAG);
 
   const heartbeat = new Heartbeat(engine, logger, clock);
   const scheduling = new Scheduling(engine, clock, heartbeat);
-  const metrics = createEngineMetrics(engine, scheduling, protection, { clock, revision });
+  const metrics = new Metrics({
+    version,
+    revision: options.revision,
+    storeInfo: engine.opened.info,
+    ...(worker && { worker }),
+    clock,
+    store: {
+      snapshot: () => engine.opened.shared?.store.ownedSnapshot() ?? store.snapshot(),
+      size: () => store.size(),
+    },
+    healthOf: (id) => engine.health(id) ?? NEVER_POLLED,
+    schedule: (id) => scheduling.schedule(id),
+    expectationsOf: expectations.of,
+    externalUrl: () => engine.config.web.externalUrl,
+    isWebConfigValid: protection && (() => protection.isValid()),
+    emit: engine.emit,
+    onError: endProcess,
+  });
+  worker?.onChange((change) => metrics.changeOwnership(change));
+  logger.onLine((level) => metrics.countLogLine(level));
   const feed = new EventFeed(store, worker && FOLLOW_INTERVAL_MS);
   const monitor = new MonitorWatch(clock);
-  logger.onLine((level) => metrics.countLogLine(level));
-  for (const observer of [metrics.observe, feed.observe, monitor.observe, ...observers]) {
-    engine.observe(observer);
-  }
-  const configure = async (next: Config) => {
-    await engine.configure(next);
-    metrics.setProjects(
-      Array.from(engine.projects().values(), (project) => ({
-        ...project,
-        health: engine.health(project.id) ?? NEVER_POLLED,
-      })),
-    );
-  };
-  await configure(config);
+  const observers = [metrics.observe, feed.observe, monitor.observe];
+  for (const observer of [...observers, ...(options.observers ?? [])]) engine.observe(observer);
+  await engine.configure(config);
   signal?.throwIfAborted();
 
-  const reload = new Reload({
-    config: () => engine.config(),
-    loadConfig: async () => {
-      const next = await loadConfig();
-      const webError = await protection?.look();
-      if (webError !== undefined) throw webError;
-      return next;
-    },
-    logger,
-    clock,
-    apply: async (next) => {
-      await configure(next);
-      scheduling.apply();
-      await unlessStoreFails(() => engine.expectations.refresh());
-    },
-    onResult: (result) => {
-      metrics.reloaded(result.ok);
-      monitor.reloaded(result);
-    },
+  const reload = new Reload(engine, scheduling, clock, async () => {
+    const next = await options.loadConfig();
+    const webError = await protection?.look();
+    if (webError !== undefined) throw webError;
+    return next;
   });
-
-  let isStarted = false;
-  const isScheduling = () => isStarted && (worker === undefined || worker.isConnected());
-  const web = await startWeb({
-    config,
-    engine,
-    scheduling,
-    metrics,
-    feed,
-    monitor,
-    reload,
+  const learned = learnFirst(engine, clock);
+  const shown = (project: ProjectConfig) => shownProject(project, engine, scheduling);
+  const web = await startWebServer(
+    {
+      version,
+      clock,
+      store,
+      snapshot: (project) => engine.snapshot(project),
+      retentionMs: config.store.retentionMs,
+      feed,
+      renderMetrics: async () => {
+        await learned;
+        return await metrics.render();
+      },
+      metricsContentType: metrics.contentType,
+      isScheduling: () => scheduling.isActive(),
+      isReady: () => scheduling.isActive() && engine.opened.isInPlace(),
+      isLifecycleEnabled: () => engine.config.web.enableLifecycle,
+      promptUrl: () => engine.config.promptUrl,
+      projects: () => Array.from(engine.projects.values(), shown),
+      project: (id) => {
+        const project = engine.projects.get(id);
+        return project && shown(project);
+      },
+      monitor: () => monitor.state(),
+      reload: () => reload.run(),
+      pollNow: (project) => scheduling.pollNow(project),
+      onBug: createRequestFailureLog(logger),
+    },
+    { ...config.web, allowedHosts: () => engine.config.web.allowedHosts },
     protection,
-    logger,
-    clock,
-    isScheduling,
-  });
+  );
   opened.defer(() => web.close());
   signal?.throwIfAborted();
 
@@ -137,10 +147,8 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       'The database cannot be used yet, so this worker polls nothing; it tries again every second',
     );
   });
-  scheduling.apply();
   const started = { version, pid: process.pid, url: web.url, projects: config.projects.length };
   logger.info({ event: 'daemon.started', ...started }, 'Daemon started');
-  reporter.start();
   scheduling.start();
   heartbeat.start();
   void warnIfMounted(config.file, logger);
@@ -148,52 +156,34 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     ...(protection ? [() => protection.look()] : []),
     ...(options.watchConfig ? [() => reload.look()] : []),
   ]);
-  isStarted = true;
 
   const closing = opened.move();
   return {
     url: web.url,
     reload: () => reload.run(),
     stop: async () => {
-      isStarted = false;
       heartbeat.stop();
-      scheduling.stop();
-      engine.shutdown.begin(GRACE_MS);
-      const reported = reporter.stop();
-      // Polls are committed and failures reported under the lease, so the lease ends after them.
-      const ended = Promise.all([scheduling.idle(), reported]);
-      await Promise.all([ended, worker?.stop(ended)]);
+      await scheduling.stop(GRACE_MS);
       await closing.disposeAsync();
       logger.info({ event: 'daemon.stopped' }, 'Daemon stopped');
     },
   };
 }
 
-/** Creates the metrics of the engine and its schedules. They observe nothing yet. */
-function createEngineMetrics(
+function shownProject(
+  { id, datasets, team, expect }: ProjectConfig,
   engine: Engine,
   scheduling: Scheduling,
-  protection: WebProtection | undefined,
-  { clock, revision }: { readonly clock: Clock; readonly revision: string },
-): Metrics {
-  const { store, worker, opened } = engine;
-  const metrics = new Metrics({
-    version,
-    revision,
-    storeInfo: opened.info,
-    ...(worker && { worker }),
-    clock,
-    store: {
-      snapshot: () => opened.shared?.store.ownedSnapshot() ?? store.snapshot(),
-      size: () => store.size(),
-    },
-    schedule: (project) => scheduling.schedule(project),
-    expectationsOf: engine.expectations.of,
-    externalUrl: () => engine.config().web.externalUrl,
-    isWebConfigValid: protection && (() => protection.isValid()),
-    emit: engine.emit,
-    onError: endProcess,
-  });
-  worker?.onChange((change) => metrics.changeOwnership(change));
-  return metrics;
+): ShownProject {
+  const health = engine.health(id);
+  return {
+    id,
+    datasets,
+    team,
+    expect,
+    health: health ?? NEVER_POLLED,
+    isHealthKnown: health !== undefined,
+    expectations: engine.expectations.of(id),
+    nextPollAt: scheduling.next(id),
+  };
 }

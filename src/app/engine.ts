@@ -34,7 +34,6 @@ export interface Outside {
 
 /** What is there before the parts of an engine. */
 interface Ground {
-  readonly log: EventLog;
   readonly observers: Observer[];
   readonly emit: Observer;
   readonly shutdown: ProcessShutdown;
@@ -48,8 +47,7 @@ interface Ground {
  */
 export async function openEngine(options: EngineOptions): Promise<Engine> {
   const { config, logger, clock, outside } = options;
-  const log = new EventLog(logger, clock);
-  const observers: Observer[] = [log.observe];
+  const observers: Observer[] = [new EventLog(logger, clock).observe];
   const emit = emitTo(observers, (error) => {
     logger.error({ event: 'observer.failed', err: error }, 'An observer failed');
   });
@@ -81,7 +79,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
     });
     observers.push(worker.observe);
   }
-  return new Engine(options, { log, observers, emit, shutdown, opened, worker });
+  return new Engine(options, { observers, emit, shutdown, opened, worker });
 }
 
 /** The parts of a process that polls, daemon or the command `poll`, and the configuration that they read at each use. */
@@ -97,7 +95,6 @@ export class Engine {
   readonly shutdown: ProcessShutdown;
   readonly emit: Observer;
   readonly #options: EngineOptions;
-  readonly #log: EventLog;
   readonly #observers: Observer[];
   readonly #poller: Poller;
   readonly #readKey: ReturnType<typeof createApiKeyReader>;
@@ -118,7 +115,6 @@ export class Engine {
     this.shutdown = shutdown;
     this.emit = emit;
     this.#options = options;
-    this.#log = ground.log;
     this.#observers = ground.observers;
     this.#config = options.config;
     this.#readKey = createApiKeyReader(clock);
@@ -169,12 +165,12 @@ export class Engine {
   }
 
   /** The configuration in force. */
-  config(): Config {
+  get config(): Config {
     return this.#config;
   }
 
   /** The configured projects by id, in the order of the configuration; none before the first `configure`. */
-  projects(): ReadonlyMap<string, ProjectConfig> {
+  get projects(): ReadonlyMap<string, ProjectConfig> {
     return this.#projects;
   }
 
@@ -210,8 +206,8 @@ export class Engine {
       this.#client = nextClient;
       this.#poller.dropListings();
     }
-    this.#log.setProjects(ids);
     logger.setLevel(next.log.level);
+    this.emit({ type: 'config.applied', projects });
   }
 
   /**

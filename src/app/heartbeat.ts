@@ -91,7 +91,7 @@ export class Heartbeat {
     this.#gap = undefined;
     this.#failed = [];
     for (const each of this.#running) each.isLong = true;
-    const { heartbeat } = this.#engine.config();
+    const { heartbeat } = this.#engine.config;
     if (heartbeat === undefined || this.#engine.shutdown.waits.aborted) return;
     if (gap !== undefined && !this.#isWithheld) {
       this.#logger.warn(
@@ -106,7 +106,7 @@ export class Heartbeat {
   #findGap(): Gap | undefined {
     // Asked only now: a reload may have removed the project after its poll.
     const isConfigured = ({ project }: { readonly project: string }) =>
-      this.#engine.projects().has(project);
+      this.#engine.projects.has(project);
     const gap = this.#gap ?? this.#failed.find(isConfigured)?.gap;
     if (gap !== undefined) return gap;
     if (this.#running.values().some((each) => each.isLong && isConfigured(each))) return 'stuck';
@@ -116,7 +116,7 @@ export class Heartbeat {
   async #request(source: HeartbeatUrl): Promise<void> {
     const { waits } = this.#engine.shutdown;
     try {
-      await requestHeartbeat(await readHeartbeatUrl(source), this.#engine.config().service, waits);
+      await requestHeartbeat(await readHeartbeatUrl(source), this.#engine.config.service, waits);
       this.#failing = undefined;
     } catch (error) {
       if (waits.aborted) return;

@@ -5,11 +5,13 @@ import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
 import { type Config, ConfigError } from '../config/config.ts';
 import { contentOf, readSources } from '../config/load.ts';
 import type { Logger } from '../log/logger.ts';
-import { StoreError } from '../monitor/errors.ts';
+import { StoreError, unlessStoreFails } from '../monitor/errors.ts';
+import type { ConfigChanges } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { ReloadResult } from '../web/content.ts';
-import { projectsOf } from './engine.ts';
+import { type Engine, projectsOf } from './engine.ts';
 import { endProcess } from './process.ts';
+import type { Scheduling } from './scheduling.ts';
 
 /** Number of looks in a row with the same content after which no writer is expected to be in the middle of it. */
 const SETTLED_LOOKS = 2;
@@ -28,21 +30,12 @@ interface Failure {
   readonly at: number;
 }
 
-interface ReloadOptions {
-  /** The configuration in force. */
-  readonly config: () => Config;
-  /** @throws {ConfigError} */
-  readonly loadConfig: () => Promise<Config>;
-  /** Applies a configuration whole, or rejects and changes nothing. @throws {StoreError} */
-  readonly apply: (config: Config) => Promise<void>;
-  readonly onResult: (result: ReloadResult) => void;
-  readonly logger: Logger;
-  readonly clock: Clock;
-}
-
 /** Reloads the configuration: applies the new one as a whole, or keeps the old one (docs/specification.md#reload). */
 export class Reload {
-  readonly #options: ReloadOptions;
+  readonly #engine: Engine;
+  readonly #scheduling: Scheduling;
+  readonly #clock: Clock;
+  readonly #loadConfig: () => Promise<Config>;
   readonly #inSequence = limitConcurrency(1);
   /** The requested reload that has not begun yet. */
   #waiting: Promise<ReloadResult> | undefined;
@@ -51,8 +44,17 @@ export class Reload {
   /** Failure of the last reload. */
   #failure: Failure | undefined;
 
-  constructor(options: ReloadOptions) {
-    this.#options = options;
+  /** @param loadConfig reads the new configuration; it can throw a `ConfigError` */
+  constructor(
+    engine: Engine,
+    scheduling: Scheduling,
+    clock: Clock,
+    loadConfig: () => Promise<Config>,
+  ) {
+    this.#engine = engine;
+    this.#scheduling = scheduling;
+    this.#clock = clock;
+    this.#loadConfig = loadConfig;
   }
 
   /** Reloads. One reload runs at a time, and calls that wait for it share the next one. Rejects only because of a bug. */
@@ -61,7 +63,7 @@ export class Reload {
       // `#waiting` is set only after this function has been called.
       await Promise.resolve();
       this.#waiting = undefined;
-      return await this.#reload(this.#options.loadConfig());
+      return await this.#reload(this.#loadConfig());
     });
     return this.#waiting;
   }
@@ -76,7 +78,7 @@ export class Reload {
     this.#seen = { content, looks };
     if (looks < (isReadable ? SETTLED_LOOKS : UNREADABLE_LOOKS) || this.#isDone(content)) return;
     await this.#inSequence(async () => {
-      const loading = this.#options.loadConfig();
+      const loading = this.#loadConfig();
       await loading.catch(() => {});
       // The files may have changed meanwhile, or another reload may have applied them.
       const isSame = this.#readSources().content === content;
@@ -85,27 +87,25 @@ export class Reload {
   }
 
   #readSources() {
-    return readSources(this.#options.config().sources.map(({ path }) => path));
+    return readSources(this.#engine.config.sources.map(({ path }) => path));
   }
 
   /** Whether the content is in force, or was refused less than a minute ago. */
   #isDone(content: string): boolean {
-    const { config, clock } = this.#options;
     const failure = this.#failure;
-    if (failure === undefined) return content === contentOf(config().sources);
-    return content === failure.content && clock.monotonic() - failure.at < RETRY_MS;
+    if (failure === undefined) return content === contentOf(this.#engine.config.sources);
+    return content === failure.content && this.#clock.monotonic() - failure.at < RETRY_MS;
   }
 
   async #reload(loading: Promise<Config>, content?: string): Promise<ReloadResult> {
-    const { config, apply, logger } = this.#options;
-    const before = config();
+    const before = this.#engine.config;
     try {
       const next = await loading;
       const reasons = changesOf(FIXED, before, next).map(
         (name) => `${name} cannot change while evalwatch runs: restart it`,
       );
       if (reasons.length > 0) return this.#fail(reasons, content);
-      await apply(next);
+      await this.#apply(next);
     } catch (error) {
       if (error instanceof ConfigError || error instanceof StoreError) {
         return this.#fail(error.message.split('\n'), content);
@@ -115,33 +115,30 @@ export class Reload {
       throw error;
     }
     this.#failure = undefined;
-    const after = config();
+    const after = this.#engine.config;
     const changes = findChanges(before, after);
-    const result = { ok: true, reasons: [] };
-    this.#options.onResult(result);
-    logger.info(
-      { event: 'config.reloaded', projects: after.projects.length, ...changes },
-      'Configuration reloaded',
-    );
-    return result;
+    this.#engine.emit({ type: 'config.reloaded', projects: after.projects.length, changes });
+    return { ok: true, reasons: [] };
+  }
+
+  /** Applies a configuration whole, or rejects and changes nothing. @throws {StoreError} */
+  async #apply(next: Config): Promise<void> {
+    await this.#engine.configure(next);
+    this.#scheduling.apply();
+    await unlessStoreFails(() => this.#engine.expectations.refresh());
   }
 
   #fail(reasons: readonly string[], content: string | undefined): ReloadResult {
-    const { logger, clock, onResult } = this.#options;
     const last = this.#failure;
     // A requested reload always logs its failure; one of watched files, if it was not logged for this content.
-    const isLogged =
+    const isRepeated =
       content !== undefined &&
       last !== undefined &&
       content === (last.content ?? content) &&
       isDeepStrictEqual(reasons, last.reasons);
-    this.#failure = { reasons, content, at: clock.monotonic() };
-    const result = { ok: false, reasons };
-    onResult(result);
-    if (!isLogged) {
-      logger.error({ event: 'config.reload_failed', reasons }, 'Configuration not reloaded');
-    }
-    return result;
+    this.#failure = { reasons, content, at: this.#clock.monotonic() };
+    this.#engine.emit({ type: 'config.reload_failed', reasons, isRepeated });
+    return { ok: false, reasons };
   }
 }
 
@@ -173,9 +170,9 @@ function changesOf(parts: Parts, before: Config, after: Config): readonly string
 
 /**
  * Returns what differs between two configurations, in ids and names only: a value could be a secret
- * (docs/specification.md#reload). Each list has at most 20 ids; `omitted` is the number of the others, undefined if it is 0.
+ * (docs/specification.md#reload). Each list has at most 20 ids.
  */
-export function findChanges(before: Config, after: Config) {
+export function findChanges(before: Config, after: Config): ConfigChanges {
   const [old, next] = [projectsOf(before), projectsOf(after)];
   const added = [...next.keys()].filter((id) => !old.has(id));
   const removed = [...old.keys()].filter((id) => !next.has(id));

@@ -1,8 +1,11 @@
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
+import { quoteId } from '../domain/suggest.ts';
+import { unlessStoreFails } from '../monitor/errors.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollRun, ProjectSchedule } from '../monitor/ports/watched-project.ts';
 import { Scheduler } from '../schedule/scheduler.ts';
+import type { PollNowResult } from '../web/content.ts';
 import type { Engine } from './engine.ts';
 import type { Heartbeat } from './heartbeat.ts';
 import { endProcess } from './process.ts';
@@ -12,8 +15,15 @@ import { endProcess } from './process.ts';
  * not begun needs 4 KB. Thousands are due at once after a start, a takeover, or a failure of the database.
  */
 const MAX_WAITING = 1000;
+/** Maximum time that an answer waits for polls on request, ms: shorter than the web server keeps a connection for an answer. */
+const MAX_ANSWER_MS = 10_000;
+/** Maximum number of single projects that are polled on request at the same time, so that requests cannot crowd out the schedule. */
+const MAX_SINGLE_POLLS = 8;
 
-/** Polls the engine's projects by their schedules and on request, each at most once at a time. */
+/**
+ * The work of the engine, from its start to its stop: polls by the schedules and on request, each project at most once at a
+ * time, and reports of failures.
+ */
 export class Scheduling {
   readonly #engine: Engine;
   readonly #clock: Clock;
@@ -23,8 +33,10 @@ export class Scheduling {
   readonly #limited = limitConcurrency(MAX_WAITING);
   /** Polls that wait for their first request; called when they get it. */
   readonly #waiting = new Map<string, () => void>();
+  #singlePolls = 0;
+  #isPollingAll = false;
   #isOutdated = false;
-  #isStopped = false;
+  #isRunning = false;
 
   /** @param heartbeat watches the scheduled polls */
   constructor(engine: Engine, clock: Clock, heartbeat?: Heartbeat) {
@@ -51,10 +63,39 @@ export class Scheduling {
     });
   }
 
+  /** Begins to poll and to report failures. One of several workers has started before. */
+  start(): void {
+    this.#isRunning = true;
+    this.apply();
+    this.#engine.reporter.start();
+    this.#scheduler.start();
+  }
+
+  /**
+   * Begins no more polls and reports, and resolves when those that run have ended: waits at once, requests after `graceMs`. One
+   * of several workers then gives up its projects (docs/specification.md#stopping).
+   */
+  async stop(graceMs: number): Promise<void> {
+    const { reporter, worker, shutdown } = this.#engine;
+    this.#isRunning = false;
+    this.#scheduler.stop();
+    shutdown.begin(graceMs);
+    const reported = reporter.stop();
+    // Polls are committed and failures reported under the lease, so the lease ends after them.
+    const idle = Promise.allSettled([this.#scheduler.idle(), ...this.#requested.values()]);
+    const ended = Promise.all([idle, reported]);
+    await Promise.all([ended, worker?.stop(ended)]);
+  }
+
+  /** Whether polls begin: it runs, and one of several workers is connected. */
+  isActive(): boolean {
+    return this.#isRunning && this.#engine.worker?.isConnected() !== false;
+  }
+
   /** Schedules the configured projects. Projects that another worker owns get a schedule but are not polled. */
   apply(): void {
     this.#isOutdated = false;
-    const { projects, jitterMs } = this.#engine.config();
+    const { projects, jitterMs } = this.#engine.config;
     const scheduled = projects.map(({ id, schedule, timezone }) => ({
       id,
       schedule,
@@ -63,21 +104,6 @@ export class Scheduling {
       isOwnedElsewhere: !this.#engine.mayPoll(id),
     }));
     this.#scheduler.set(scheduled, jitterMs);
-  }
-
-  start(): void {
-    this.#scheduler.start();
-  }
-
-  /** Begins no more polls. */
-  stop(): void {
-    this.#isStopped = true;
-    this.#scheduler.stop();
-  }
-
-  /** Resolves when no poll runs any more. */
-  async idle(): Promise<void> {
-    await Promise.allSettled([this.#scheduler.idle(), ...this.#requested.values()]);
   }
 
   /** Returns when a project is due next, as {@link Scheduler.next}. */
@@ -90,8 +116,88 @@ export class Scheduling {
     return this.#scheduler.schedule(id);
   }
 
+  /** Polls a project outside of its schedule, or with undefined all that this process may poll (`PollNow`). */
+  pollNow(project: string | undefined): Promise<PollNowResult> {
+    return project === undefined ? this.#pollAllNow() : this.#pollOneNow(project);
+  }
+
+  async #pollOneNow(id: string): Promise<PollNowResult> {
+    const { projects, worker } = this.#engine;
+    const name = `project ${quoteId(id)}`;
+    if (!projects.has(id)) {
+      return { refusal: 'unknown', error: `${name} is not in the configuration` };
+    }
+    if (!this.#engine.mayPoll(id)) {
+      const owner = await unlessStoreFails(async () => await worker?.ownerOf(id));
+      const who = owner === undefined ? 'not polled by this worker' : `polled by worker ${owner}`;
+      return { refusal: 'elsewhere', error: `${name} is ${who}: send the request to its worker` };
+    }
+    if (this.#isPolling(id)) {
+      return { refusal: 'running', error: `a poll of ${name} is already running` };
+    }
+    if (this.#singlePolls >= MAX_SINGLE_POLLS) {
+      const error = `${MAX_SINGLE_POLLS} projects are already polled on request: try again`;
+      return { refusal: 'busy', error };
+    }
+    this.#singlePolls += 1;
+    const polling = this.#pollRequested(id).finally(() => {
+      this.#singlePolls -= 1;
+    });
+    const result = await this.#answerOf([polling]);
+    if (result.pending > 0 || result.polled.length > 0) return result;
+    const error = `${name} was not polled: another worker took it over, a reload removed it, or evalwatch is stopping`;
+    return { refusal: 'elsewhere', error };
+  }
+
+  async #pollAllNow(): Promise<PollNowResult> {
+    if (this.#isPollingAll) {
+      return { refusal: 'running', error: 'all projects are already being polled' };
+    }
+    const { projects, config } = this.#engine;
+    const owned = [...projects.keys()].filter((id) => this.#engine.mayPoll(id));
+    if (owned.length === 0) {
+      return { refusal: 'elsewhere', error: 'this worker polls none of the projects' };
+    }
+    this.#isPollingAll = true;
+    const requestedAt = this.#clock.now();
+    // The other half of the slots is left to the schedule.
+    const limited = limitConcurrency(Math.max(1, Math.floor(config.service.maxConcurrency / 2)));
+    const polls = owned.map((id) =>
+      limited(async () => {
+        // A poll of its schedule may have come first.
+        const lastPollAt = this.#engine.health(id)?.lastPollAt ?? -Infinity;
+        return lastPollAt > requestedAt ? undefined : await this.#pollRequested(id);
+      }),
+    );
+    void Promise.allSettled(polls).then(() => (this.#isPollingAll = false));
+    return await this.#answerOf(polls);
+  }
+
+  /** Waits for the polls, but not longer than an answer may take. A poll that is undefined was not made. */
+  async #answerOf(polls: readonly Promise<FinishedPoll | undefined>[]) {
+    const polled: FinishedPoll[] = [];
+    let pending = polls.length;
+    const ended = Promise.all(
+      polls.map(async (poll) => {
+        const finished = await poll;
+        pending -= 1;
+        if (finished !== undefined) polled.push(finished);
+      }),
+    );
+    // An error is a bug, as in a poll of the schedule; the answer may be gone by then.
+    ended.catch(endProcess);
+    const { promise: timeout, resolve } = Promise.withResolvers<void>();
+    const timer = this.#clock.timeout(MAX_ANSWER_MS, resolve);
+    try {
+      await Promise.race([ended, timeout]);
+    } finally {
+      timer.cancel();
+    }
+    return { polled: [...polled], pending };
+  }
+
   /** Whether a poll of the project runs, by its schedule or on request. */
-  isPolling(id: string): boolean {
+  #isPolling(id: string): boolean {
     return this.#scheduler.isRunning(id) || this.#requested.has(id);
   }
 
@@ -99,8 +205,8 @@ export class Scheduling {
    * Polls a project outside of its schedule. A scheduled run that comes due meanwhile starts after this poll. Resolves to
    * undefined if a poll of the project runs, after `stop`, and as {@link Engine.poll} does.
    */
-  async pollNow(id: string): Promise<FinishedPoll | undefined> {
-    if (this.#isStopped || this.isPolling(id)) return undefined;
+  async #pollRequested(id: string): Promise<FinishedPoll | undefined> {
+    if (!this.#isRunning || this.#isPolling(id)) return undefined;
     const polling = this.#engine.poll(id, { dueAt: this.#clock.now(), nextAt: undefined });
     this.#requested.set(id, polling);
     try {
@@ -127,6 +233,6 @@ export class Scheduling {
 
   async #pollAfterRequested(id: string, run: PollRun): Promise<FinishedPoll | undefined> {
     await this.#requested.get(id);
-    return this.#isStopped ? undefined : await this.#engine.poll(id, run);
+    return this.#isRunning ? await this.#engine.poll(id, run) : undefined;
   }
 }

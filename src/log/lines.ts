@@ -23,16 +23,6 @@ export class EventLog {
     this.#clock = clock;
   }
 
-  /** Drops the state of every project that is not configured any more. */
-  setProjects(ids: readonly string[]): void {
-    const configured = new Set(ids);
-    for (const project of [...this.#pollFailureLoggedAt.keys(), ...this.#retrying]) {
-      if (configured.has(project)) continue;
-      this.#pollFailureLoggedAt.delete(project);
-      this.#retrying.delete(project);
-    }
-  }
-
   readonly observe = (event: MonitorEvent): void => {
     switch (event.type) {
       case 'poll.finished':
@@ -110,6 +100,20 @@ export class EventLog {
           'The database had other projects than the configuration that all workers share; they were configured again',
         );
         break;
+      case 'config.applied':
+        this.#forgetOthers(event.projects);
+        break;
+      case 'config.reloaded':
+        this.#logger.info(
+          { event: 'config.reloaded', projects: event.projects, ...event.changes },
+          'Configuration reloaded',
+        );
+        break;
+      case 'config.reload_failed': {
+        const fields = { event: 'config.reload_failed', reasons: event.reasons };
+        if (!event.isRepeated) this.#logger.error(fields, 'Configuration not reloaded');
+        break;
+      }
       case 'error_info.fetched':
       case 'api.responded':
       case 'api.request_finished':
@@ -121,6 +125,15 @@ export class EventLog {
         break;
     }
   };
+
+  /** Drops the state of every project that is not configured any more. */
+  #forgetOthers(configured: ReadonlyMap<string, unknown>): void {
+    for (const project of [...this.#pollFailureLoggedAt.keys(), ...this.#retrying]) {
+      if (configured.has(project)) continue;
+      this.#pollFailureLoggedAt.delete(project);
+      this.#retrying.delete(project);
+    }
+  }
 
   #pollSucceeded({ project, failuresBefore, ...event }: EventOf<'poll.finished'>): void {
     this.#pollFailureLoggedAt.delete(project);

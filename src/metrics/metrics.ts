@@ -5,7 +5,7 @@ import type { MonitorEvent, Observer } from '../monitor/events.ts';
 import type { ExpectationsOf } from '../domain/limits.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollHealth, Store, StoreSnapshot } from '../monitor/ports/store.ts';
-import type { ProjectSchedule, WatchedProject } from '../monitor/ports/watched-project.ts';
+import type { ConfiguredProject, ProjectSchedule } from '../monitor/ports/watched-project.ts';
 import { renderFamilies, renderLabel, toSeconds, type Family } from './exposition.ts';
 import { ProcessMetrics, type BuildInfo } from './process-metrics.ts';
 import { PROJECT_FAMILIES, ProjectCounts, type ScrapedProject } from './project-metrics.ts';
@@ -21,6 +21,8 @@ const FAILED_AFTER_MS = 25_000;
 export interface MetricsOptions extends BuildInfo {
   readonly clock: Clock;
   readonly store: Pick<Store, 'size'> & { snapshot(): Promise<ScrapedStore> };
+  /** Returns the current health of a project, also while the store cannot be written. */
+  readonly healthOf: (project: string) => PollHealth;
   /** Returns the schedule of a project; undefined while it has none. */
   readonly schedule: (project: string) => ProjectSchedule | undefined;
   readonly expectationsOf: ExpectationsOf;
@@ -122,7 +124,7 @@ export class Metrics {
   readonly contentType = 'text/plain; version=0.0.4; charset=utf-8';
   readonly #options: MetricsOptions;
   readonly #process: ProcessMetrics;
-  #configured: ReadonlyMap<string, WatchedProject> = new Map();
+  #configured: ReadonlyMap<string, ConfiguredProject> = new Map();
   /** The projects that have series: all configured ones, or those of them that this worker owns. */
   #projects = new Map<string, ProjectCounts>();
   /** Number of projects that all workers watch, as last read. */
@@ -140,48 +142,40 @@ export class Metrics {
 
   /** Counts an event. Events of projects without series change no series of a project. */
   readonly observe = (event: MonitorEvent): void => {
-    this.#process.observe(event);
+    this.#process.observe(event, this.#options.clock.now());
+    if (event.type === 'config.applied') this.#configure(event.projects);
     if ('project' in event) this.#projects.get(event.project)?.observe(event);
   };
 
-  /** Sets the configured projects. Those that have series keep their counts; a new one starts at 0 with its health. */
-  setProjects(projects: readonly WatchedProject[]): void {
+  /** Projects that have series keep their counts; a new one starts at 0. */
+  #configure(projects: ReadonlyMap<string, ConfiguredProject>): void {
     const before = this.#projects;
-    this.#configured = new Map(projects.map((project) => [project.id, project]));
+    this.#configured = projects;
     this.#projects = new Map();
-    for (const project of projects) {
-      if (!this.#isOwned(project.id)) continue;
-      const counts = before.get(project.id) ?? new ProjectCounts(project);
-      counts.configure(project);
-      this.#projects.set(project.id, counts);
+    for (const id of projects.keys()) {
+      if (this.#isOwned(id)) this.#projects.set(id, before.get(id) ?? new ProjectCounts(id));
     }
   }
 
   /**
-   * Starts the series of projects that this worker takes at 0, with their health as of then, and ends those of projects that
-   * it no longer owns (docs/specification.md#metrics-of-several-workers).
+   * Starts the series of projects that this worker takes at 0, and ends those of projects that it no longer owns
+   * (docs/specification.md#metrics-of-several-workers).
    */
   changeOwnership({
     taken,
     dropped,
   }: {
-    readonly taken: readonly { readonly project: string; readonly health: PollHealth }[];
+    readonly taken: readonly { readonly project: string }[];
     readonly dropped: readonly string[];
   }): void {
     for (const project of dropped) this.#projects.delete(project);
-    for (const { project, health } of taken) {
-      const watched = this.#configured.get(project);
-      if (watched) this.#projects.set(project, new ProjectCounts({ ...watched, health }));
+    for (const { project } of taken) {
+      if (this.#configured.has(project)) this.#projects.set(project, new ProjectCounts(project));
     }
   }
 
   countLogLine(level: LogLevel): void {
     this.#process.countLogLine(level);
-  }
-
-  /** Records an attempt to reload the configuration. */
-  reloaded(ok: boolean): void {
-    this.#process.reloaded(ok, this.#options.clock.now());
   }
 
   /**
@@ -238,12 +232,17 @@ export class Metrics {
     projects: readonly ProjectCounts[],
     snapshot: StoreSnapshot | undefined,
   ): Generator<ScrapedProject> {
-    const { schedule, expectationsOf } = this.#options;
+    const { healthOf, schedule, expectationsOf } = this.#options;
     const stored = new Map(snapshot?.projects.map((project) => [project.project, project]));
     for (const counts of projects) {
       const { id, labels } = counts;
+      const project = this.#configured.get(id);
+      // A reload meanwhile has removed it.
+      if (project === undefined) continue;
       yield {
         labels,
+        project,
+        health: healthOf(id),
         counts,
         schedule: schedule(id),
         expectations: expectationsOf(id),

@@ -135,7 +135,7 @@ export class ProcessMetrics {
     for (const reason of STORE_FAILURE_REASONS) this.#storeCommitFailures.inc({ reason }, 0);
     if (!isWorker) this.#registry.removeSingleMetric('evalwatch_store_commits_refused_total');
     this.#storeInfo.set(storeInfo, 1);
-    this.reloaded(true, at);
+    this.#loaded(at);
     for (const level of LOG_LEVELS) this.#logMessages.inc({ level }, 0);
     const sqlite_version = storeInfo.engine === 'sqlite' ? storeInfo.version : '';
     const node_version = process.versions.node;
@@ -148,7 +148,8 @@ export class ProcessMetrics {
     }
   }
 
-  observe(event: MonitorEvent): void {
+  /** @param at epoch ms */
+  observe(event: MonitorEvent, at: number): void {
     if (event.type === 'poll.finished') {
       this.#pollDuration.observe(event.durationMs / 1000);
     } else if (event.type === 'error_info.fetched') {
@@ -173,6 +174,10 @@ export class ProcessMetrics {
       this.#storeCommitsRefused.inc();
     } else if (event.type === 'scheduler.started_poll') {
       this.#schedulerLag.observe(event.lagMs / 1000);
+    } else if (event.type === 'config.reloaded') {
+      this.#loaded(at);
+    } else if (event.type === 'config.reload_failed') {
+      this.#isConfigLoaded = false;
     }
   }
 
@@ -180,10 +185,9 @@ export class ProcessMetrics {
     this.#logMessages.inc({ level });
   }
 
-  /** Records an attempt to load the configuration. */
-  reloaded(ok: boolean, at: number): void {
-    this.#isConfigLoaded = ok;
-    if (ok) this.#configReloadSuccessTime.set(at / 1000);
+  #loaded(at: number): void {
+    this.#isConfigLoaded = true;
+    this.#configReloadSuccessTime.set(at / 1000);
   }
 
   async render(isWebConfigValid: boolean): Promise<string> {

@@ -11,7 +11,7 @@ import { POLL_FAILURE_REASONS, type PollFailureReason } from '../monitor/errors.
 import type { MonitorEvent } from '../monitor/events.ts';
 import type { StateExpectations } from '../domain/limits.ts';
 import type { ListingSnapshot, PollHealth, ProjectSnapshot } from '../monitor/ports/store.ts';
-import type { ProjectSchedule, WatchedProject } from '../monitor/ports/watched-project.ts';
+import type { ConfiguredProject, ProjectSchedule } from '../monitor/ports/watched-project.ts';
 import {
   DurationHistogram,
   bucketsOf,
@@ -31,16 +31,11 @@ const UNFINISHED = labelled('status', UNFINISHED_STATUSES);
 const FAILURE_REASONS = labelled('reason', POLL_FAILURE_REASONS);
 const ANOMALIES = labelled('reason', ANOMALY_REASONS);
 
-/** What this process counts for one configured project, from 0, and the health that it knows. */
+/** What this process counts for one configured project, from 0. */
 export class ProjectCounts {
   readonly id: string;
   /** The label `project`, rendered. */
   readonly labels: string;
-  health: PollHealth;
-  datasets = false;
-  /** The label `team`, rendered. */
-  team = '';
-  maxFailureRatio: number | undefined;
   polls = 0;
   unchanged = 0;
   overlapped = 0;
@@ -52,26 +47,16 @@ export class ProjectCounts {
     RUNNING: new DurationHistogram(RUNNING_BUCKETS),
   };
 
-  constructor(project: WatchedProject) {
-    this.id = project.id;
-    this.labels = renderLabel('project', project.id);
-    this.health = project.health;
-    this.configure(project);
-  }
-
-  /** Sets what a reload can change. */
-  configure({ datasets, expect, team }: WatchedProject): void {
-    this.datasets = datasets;
-    this.team = renderLabel('team', team);
-    this.maxFailureRatio = expect.maxFailureRatio;
+  constructor(id: string) {
+    this.id = id;
+    this.labels = renderLabel('project', id);
   }
 
   /** Counts an event of this project. */
   observe(event: MonitorEvent): void {
     if (event.type === 'poll.finished') {
-      const { failure, health, unchanged } = event;
+      const { failure, unchanged } = event;
       this.polls += 1;
-      this.health = health;
       if (failure !== undefined) increase(this.failures, failure.reason, 1);
       else if (unchanged) this.unchanged += 1;
     } else if (event.type === 'record.transition') {
@@ -96,7 +81,9 @@ function increase<Key>(counts: Map<Key, number>, key: Key, by: number): void {
 /** What a scrape shows of a project. */
 export interface ScrapedProject {
   readonly labels: string;
-  /** With the health from memory, to be correct while the store cannot be written. */
+  readonly project: ConfiguredProject;
+  /** From memory, to be correct while the store cannot be written. */
+  readonly health: PollHealth;
   readonly counts: ProjectCounts;
   readonly schedule: ProjectSchedule | undefined;
   readonly expectations: StateExpectations | undefined;
@@ -104,28 +91,30 @@ export interface ScrapedProject {
   readonly stored: ProjectSnapshot | undefined;
 }
 
-/** Metrics of what this process counts and knows; they need no store. */
-const COUNTED: readonly Family<ProjectCounts>[] = [
+const HEALTH: readonly Family<PollHealth>[] = [
   {
     name: 'evalwatch_project_up',
     type: 'gauge',
     help: 'Whether the last finished poll of the project succeeded and was committed, 1 or 0.',
-    samples: ({ health }, add) => add(health.up ? 1 : 0),
+    samples: ({ up }, add) => add(up ? 1 : 0),
   },
   {
     name: 'evalwatch_project_consecutive_poll_failures',
     type: 'gauge',
     help: 'Failed polls of the project since its last successful one.',
-    samples: ({ health }, add) => add(health.consecutiveFailures),
+    samples: ({ consecutiveFailures }, add) => add(consecutiveFailures),
   },
   {
     name: 'evalwatch_project_poll_failing',
     type: 'gauge',
     help: 'Always 1; the label is why the last finished poll of the project failed.',
-    samples: ({ health: { reason } }, add) => {
+    samples: ({ reason }, add) => {
       if (reason !== undefined) add(1, renderLabel('reason', reason));
     },
   },
+];
+
+const COUNTED: readonly Family<ProjectCounts>[] = [
   {
     name: 'evalwatch_polls_total',
     type: 'counter',
@@ -210,18 +199,18 @@ const STATES: readonly Family<StateExpectations>[] = [
   },
 ];
 
-const CONFIGURED: readonly Family<ProjectCounts>[] = [
+const CONFIGURED: readonly Family<ConfiguredProject>[] = [
   {
     name: 'evalwatch_project_max_failure_ratio',
     type: 'gauge',
     help: 'Configured share of the finished prompts that may fail, 0 to 0.8; absent without an objective.',
-    samples: ({ maxFailureRatio }, add) => add(maxFailureRatio),
+    samples: ({ expect }, add) => add(expect.maxFailureRatio),
   },
   {
     name: 'evalwatch_project_info',
     type: 'gauge',
     help: 'Always 1; the label team is the team of the project, empty without one.',
-    samples: ({ team }, add) => add(1, team),
+    samples: ({ team }, add) => add(1, renderLabel('team', team)),
   },
 ];
 
@@ -353,20 +342,20 @@ function of<Part>(
   }));
 }
 
-const countsOf = ({ counts }: ScrapedProject) => counts;
 const listingOf = (kind: Kind, { stored }: ScrapedProject) =>
   stored && (stored.listings.get(kind) ?? NEVER_LISTED);
 
 /** The metrics of each project, in the order of the exposition. */
 export const PROJECT_FAMILIES: readonly Family<ScrapedProject>[] = [
-  ...of(COUNTED, countsOf),
+  ...of(HEALTH, ({ health }) => health),
+  ...of(COUNTED, ({ counts }) => counts),
   ...of(SCHEDULE, ({ schedule }) => schedule),
   ...of(STATES, ({ expectations }) => expectations),
-  ...of(CONFIGURED, countsOf),
+  ...of(CONFIGURED, ({ project }) => project),
   ...of(STORED, ({ stored }) => stored),
   ...of(PROMPTS, (project) => listingOf('prompt', project)),
-  ...of(familiesOf('dataset'), (project) =>
-    project.counts.datasets ? listingOf('dataset', project) : undefined,
+  ...of(familiesOf('dataset'), (scraped) =>
+    scraped.project.datasets ? listingOf('dataset', scraped) : undefined,
   ),
   ...of(FAILURES, (project) => listingOf('prompt', project)),
 ];

@@ -3,6 +3,7 @@ import type { AnomalyReason, KnownRecord } from '../domain/record.ts';
 import type { Kind, Status } from '../domain/status.ts';
 import type { ApiErrorDetails, PollFailureReason, StoreFailureReason } from './errors.ts';
 import type { CommittedTransition, PollHealth } from './ports/store.ts';
+import type { ConfiguredProject } from './ports/watched-project.ts';
 
 export const ENDPOINTS = ['list_prompts', 'get_prompt', 'list_datasets'] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
@@ -146,11 +147,42 @@ export type MonitorEvent =
       /** Number of projects that are configured now. */
       readonly projects: number;
     }
+  | {
+      /** The projects were configured, at the start or by a reload. */
+      readonly type: 'config.applied';
+      readonly projects: ReadonlyMap<string, ConfiguredProject>;
+    }
+  | {
+      readonly type: 'config.reloaded';
+      /** Number of configured projects. */
+      readonly projects: number;
+      readonly changes: ConfigChanges;
+    }
+  | {
+      /** The old configuration stays. */
+      readonly type: 'config.reload_failed';
+      /** One line each. */
+      readonly reasons: readonly string[];
+      /** Whether the log has the failure already, because watched files were loaded again. */
+      readonly isRepeated: boolean;
+    }
   | { readonly type: 'scheduler.started_poll'; readonly project: string; readonly lagMs: number }
   | { readonly type: 'scheduler.overlapped'; readonly project: string }
   | { readonly type: 'scheduler.missed'; readonly project: string; readonly count: number };
 
 export type FinishedPoll = Extract<MonitorEvent, { type: 'poll.finished' }>;
+
+/** What a reload has changed, in names only: a value could be a secret. */
+export interface ConfigChanges {
+  /** Ids of projects, some of them if there are many. */
+  readonly added: readonly string[];
+  readonly removed: readonly string[];
+  readonly changed: readonly string[];
+  /** Number of ids that these lists leave out; undefined if it is 0. */
+  readonly omitted: number | undefined;
+  /** Options that belong to no project. */
+  readonly sections: readonly string[];
+}
 
 export interface PollFailure {
   readonly reason: PollFailureReason;

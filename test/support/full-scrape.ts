@@ -1,4 +1,4 @@
-import { BY_DEFAULT, UNLEARNED } from './expected.ts';
+import { configApplied, UNLEARNED } from './expected.ts';
 import { join } from 'node:path';
 import { KINDS, type Kind } from '../../src/domain/status.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
@@ -46,7 +46,10 @@ export async function scrapeOf(
         clock.now(),
       );
     }
+    const { projects: snapshots } = await store.snapshot();
+    const health = new Map(snapshots.map((each) => [each.project, each.health]));
     const metrics = new Metrics({
+      healthOf: (id) => health.get(id) ?? NEVER_POLLED,
       version: '1.2.3',
       revision: 'abc',
       storeInfo: { engine: 'sqlite', version: '3.54.0' },
@@ -70,18 +73,7 @@ export async function scrapeOf(
         throw error;
       },
     });
-    metrics.setProjects(
-      await Promise.all(
-        projects.map(async (id) => {
-          return {
-            ...BY_DEFAULT,
-            id,
-            datasets: id === PROJECT,
-            health: await store.loadHealth(id),
-          };
-        }),
-      ),
-    );
+    metrics.observe(configApplied(projects, (id) => id === PROJECT));
     return parseExposition(Buffer.concat(await metrics.render()).toString());
   } finally {
     await store.close();

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import type { WebContent } from '../../src/web/content.ts';
 import { EventFeed } from '../../src/web/events/feed.ts';
-import { MonitorWatch } from '../../src/app/web.ts';
+import { MonitorWatch } from '../../src/web/monitor-watch.ts';
 import type { ChangingProtection } from '../../src/web/security.ts';
 import { startWebServer, type WebServer, type WebTimeouts } from '../../src/web/server.ts';
 import { fakeClock } from './monitor.ts';

@@ -2,15 +2,18 @@ import type { Expectations } from '../../domain/limits.ts';
 import type { PollHealth } from './store.ts';
 
 /** A configured project, for metrics and the status page. */
-export interface WatchedProject {
+export interface ConfiguredProject {
   readonly id: string;
   /** Whether its datasets are watched too. */
   readonly datasets: boolean;
-  /** Current poll health, also while the store cannot be written. */
-  readonly health: PollHealth;
   /** Empty without a team. */
   readonly team: string;
   readonly expect: Expectations;
+}
+
+export interface WatchedProject extends ConfiguredProject {
+  /** Current poll health, also while the store cannot be written. */
+  readonly health: PollHealth;
 }
 
 /** Next poll of a project by its current schedule. */

@@ -10,7 +10,7 @@ import { afterFailure, afterSuccess } from '../../../src/monitor/memory.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { openStoreInProcess } from '../store-in-process.ts';
 import type { ShownProject, WebContent } from '../../../src/web/content.ts';
-import { MonitorWatch } from '../../../src/app/web.ts';
+import { MonitorWatch } from '../../../src/web/monitor-watch.ts';
 import { version as programVersion } from '../../../src/app/process.ts';
 import { EventFeed } from '../../../src/web/events/feed.ts';
 import { startWebServer } from '../../../src/web/server.ts';

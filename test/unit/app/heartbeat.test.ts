@@ -51,8 +51,10 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
   let source: HeartbeatUrl | undefined = { url };
   const projects = new Map([['p', {}]]);
   const engine = {
-    config: () => ({ heartbeat: source, service: {} }),
-    projects: () => projects,
+    get config() {
+      return { heartbeat: source, service: {} };
+    },
+    projects,
     observe: (observer: Observer) => observers.push(observer),
     worker: { isConnected },
     shutdown: { waits: waits.signal },

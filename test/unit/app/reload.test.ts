@@ -3,7 +3,9 @@ import { join } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { type Config, ConfigError } from '../../../src/config/config.ts';
-import type { Logger } from '../../../src/log/logger.ts';
+import type { Engine } from '../../../src/app/engine.ts';
+import type { Scheduling } from '../../../src/app/scheduling.ts';
+import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { endProcess } from '../../../src/app/process.ts';
 import { Reload, findChanges } from '../../../src/app/reload.ts';
@@ -19,54 +21,62 @@ vi.mock(import('../../../src/app/process.ts'), async (original) => ({
 const PLACE = { file: 'f', line: 1, column: 2 };
 const CONFIG = { store: {}, web: {}, projects: [] } as unknown as Config;
 
+/** The engine of a daemon with a configuration in force, as a reload needs it. */
+function engineOf(inForce: () => Config, configure: (next: Config) => void) {
+  const events: MonitorEvent[] = [];
+  const engine = {
+    get config() {
+      return inForce();
+    },
+    configure: async (next: Config) => configure(next),
+    expectations: { refresh: async () => {} },
+    emit: (event: MonitorEvent) => void events.push(event),
+  };
+  return { engine: engine as unknown as Engine, events };
+}
+
+const scheduling = { apply: () => {} } as unknown as Scheduling;
+
 function reloadThatThrows(error: unknown) {
-  const lines: unknown[] = [];
-  const results: boolean[] = [];
-  const log = (fields: { readonly event?: unknown }) => void lines.push(fields.event);
-  const reload = new Reload({
-    config: () => CONFIG,
-    loadConfig: async () => CONFIG,
-    logger: { info: log, error: log } as unknown as Logger,
-    clock: systemClock,
-    apply: async () => {
+  const { engine, events } = engineOf(
+    () => CONFIG,
+    () => {
       throw error;
     },
-    onResult: ({ ok }) => results.push(ok),
-  });
-  return { reload, lines, results };
+  );
+  const reload = new Reload(engine, scheduling, systemClock, async () => CONFIG);
+  return { reload, events };
 }
 
 it.each([
   new StoreError('io', 'the disk is gone'),
   new ConfigError('invalid', [{ ...PLACE, message: 'no' }]),
 ])('a failed reload returns and logs its reason: %s', async (error) => {
-  const { reload, lines, results } = reloadThatThrows(error);
-  expect(await reload.run()).toEqual({ ok: false, reasons: [error.message] });
-  expect([lines, results]).toEqual([['config.reload_failed'], [false]]);
+  const { reload, events } = reloadThatThrows(error);
+  const reasons = [error.message];
+  expect(await reload.run()).toEqual({ ok: false, reasons });
+  expect(events).toEqual([{ type: 'config.reload_failed', reasons, isRepeated: false }]);
   expect(endProcess).not.toHaveBeenCalled();
 });
 
 it('an unexpected error in a reload ends the process, and is not logged as a failed reload', async () => {
   const bug = new TypeError('a bug');
-  const { reload, lines } = reloadThatThrows(bug);
+  const { reload, events } = reloadThatThrows(bug);
   await expect(reload.run()).rejects.toBe(bug);
-  expect(lines).toEqual([]);
+  expect(events).toEqual([]);
   expect(endProcess).toHaveBeenCalledExactlyOnceWith(bug);
 });
 
 it('reloads that wait for another one share the next', async () => {
   const reads: PromiseWithResolvers<Config>[] = [];
-  const reload = new Reload({
-    config: () => CONFIG,
-    loadConfig: () => {
-      const read = Promise.withResolvers<Config>();
-      reads.push(read);
-      return read.promise;
-    },
-    logger: { info: () => {}, error: () => {} } as unknown as Logger,
-    clock: systemClock,
-    apply: async () => {},
-    onResult: () => {},
+  const { engine } = engineOf(
+    () => CONFIG,
+    () => {},
+  );
+  const reload = new Reload(engine, scheduling, systemClock, () => {
+    const read = Promise.withResolvers<Config>();
+    reads.push(read);
+    return read.promise;
   });
   const first = reload.run();
   await vi.waitFor(() => expect(reads).toHaveLength(1), PATIENCE);
@@ -93,32 +103,28 @@ async function watched() {
   let next = inForce;
   let fault = '';
   let meanwhile = async () => {};
-  let reloads = 0;
-  const lines: unknown[] = [];
-  const log = (fields: { readonly event?: unknown }) => void lines.push(fields.event);
-  const reload = new Reload({
-    config: () => inForce,
-    loadConfig: async () => {
-      await meanwhile();
-      if (fault !== '') throw new ConfigError('invalid', [{ ...PLACE, message: fault }]);
-      return next;
-    },
-    logger: { info: log, error: log } as unknown as Logger,
-    clock: { ...systemClock, monotonic: () => now },
-    apply: async (config) => void (inForce = config),
-    onResult: () => (reloads += 1),
+  const { engine, events } = engineOf(
+    () => inForce,
+    (config) => (inForce = config),
+  );
+  const clock = { ...systemClock, monotonic: () => now };
+  const reload = new Reload(engine, scheduling, clock, async () => {
+    await meanwhile();
+    if (fault !== '') throw new ConfigError('invalid', [{ ...PLACE, message: fault }]);
+    return next;
   });
   return {
     file,
     reload,
-    lines,
+    failuresLogged: () =>
+      events.filter((each) => each.type === 'config.reload_failed' && !each.isRepeated).length,
     write: async (text: string) => {
       next = configOf(text);
       await writeFile(file, text);
     },
     looks: async (count: number) => {
       for (let each = 0; each < count; each += 1) await reload.look();
-      return reloads;
+      return events.length;
     },
     passes: (ms: number) => (now += ms),
     turnsBad: (message: string) => (fault = message),
@@ -201,21 +207,21 @@ describe('the watch of the configuration', () => {
   });
 
   it('a failure is logged once for each content, and again on request', async () => {
-    const { reload, write, looks, passes, turnsBad, lines } = await watched();
+    const { reload, write, looks, passes, turnsBad, failuresLogged } = await watched();
     turnsBad('no');
     await write('bad');
     expect(await looks(2)).toBe(1);
     passes(60_000);
     expect(await looks(1)).toBe(2);
-    expect(lines).toHaveLength(1);
+    expect(failuresLogged()).toBe(1);
     await write('worse');
     expect(await looks(2)).toBe(3);
-    expect(lines).toHaveLength(2);
+    expect(failuresLogged()).toBe(2);
     await reload.run();
-    expect(lines).toHaveLength(3);
+    expect(failuresLogged()).toBe(3);
     passes(60_000);
     expect(await looks(1)).toBe(5);
-    expect(lines).toHaveLength(3);
+    expect(failuresLogged()).toBe(3);
   });
 });
 

@@ -6,6 +6,7 @@ import { createLogger, type Logger } from '../../../src/log/logger.ts';
 import { EventLog, createRequestFailureLog } from '../../../src/log/lines.ts';
 import { StoreError, type StoreFailureReason } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent, PollFailure } from '../../../src/monitor/events.ts';
+import { configApplied } from '../../support/expected.ts';
 
 type Line = Record<string, unknown>;
 
@@ -144,9 +145,19 @@ describe('poll.failed', () => {
 
   it('is logged again at once for a project that was removed from the configuration', () => {
     linesOf(failed(1, down, 'stays'), failed(1, down, 'leaves'));
-    observer.setProjects(['stays']);
+    observer.observe(configApplied(['stays']));
     const told = linesOf(failed(2, down, 'stays'), failed(2, down, 'leaves'));
     expect(told.map((line) => line['project'])).toEqual(['leaves']);
+  });
+});
+
+describe('config.reload_failed', () => {
+  it('is logged unless it is the failure of before', () => {
+    const failure = { type: 'config.reload_failed', reasons: ['no'] } as const;
+    const told = linesOf({ ...failure, isRepeated: false }, { ...failure, isRepeated: true });
+    expect(told).toMatchObject([
+      { level: 'error', event: 'config.reload_failed', reasons: ['no'] },
+    ]);
   });
 });
 

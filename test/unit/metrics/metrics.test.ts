@@ -1,4 +1,3 @@
-import { BY_DEFAULT } from '../../support/expected.ts';
 import { describe, expect, it } from 'vitest';
 import { StoreError, type PollFailureReason } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
@@ -9,6 +8,8 @@ import type { MetricsOptions } from '../../../src/metrics/metrics.ts';
 import { parseExposition } from './parse-exposition.ts';
 import { NEVER_POLLED } from '../../../src/monitor/memory.ts';
 import { START, setUp, snapshotOf, stored, storeOf } from './setup.ts';
+
+const NO_CHANGES = { added: [], removed: [], changed: [], omitted: undefined, sections: [] };
 
 /** What the events below change, without evalwatch_. */
 const COUNTED = `
@@ -176,9 +177,9 @@ describe('a project', () => {
   });
 
   it('starts with the health from the store', async () => {
-    const { metrics, scrape } = setUp();
-    const health: PollHealth = { ...NEVER_POLLED, consecutiveFailures: 4, reason: 'auth' };
-    metrics.setProjects([{ ...BY_DEFAULT, id: 'p', datasets: false, health }]);
+    const { health, configure, scrape } = setUp();
+    health.set('p', { ...NEVER_POLLED, consecutiveFailures: 4, reason: 'auth' });
+    configure('p');
     const series = await scrape();
     expect(series.get('evalwatch_project_up{project="p"}')).toBe(0);
     expect(series.get('evalwatch_project_consecutive_poll_failures{project="p"}')).toBe(4);
@@ -334,9 +335,9 @@ describe('the metrics', () => {
       ];
     };
     clock.time = START + 60_000;
-    metrics.reloaded(false);
+    metrics.observe({ type: 'config.reload_failed', reasons: ['no'], isRepeated: false });
     expect(await reload()).toEqual([0, START / 1000]);
-    metrics.reloaded(true);
+    metrics.observe({ type: 'config.reloaded', projects: 0, changes: NO_CHANGES });
     expect(await reload()).toEqual([1, (START + 60_000) / 1000]);
   });
 });
@@ -436,7 +437,8 @@ describe('one of several workers', () => {
       said,
       take: (project: string, health: PollHealth = NEVER_POLLED) => {
         owned.add(project);
-        given.metrics.changeOwnership({ taken: [{ project, health }], dropped: [] });
+        given.health.set(project, health);
+        given.metrics.changeOwnership({ taken: [{ project }], dropped: [] });
       },
       drop: (project: string) => {
         owned.delete(project);

@@ -1,10 +1,11 @@
 import { systemClock } from '../../../src/app/clock.ts';
-import { BY_DEFAULT } from '../../support/expected.ts';
+import { configApplied } from '../../support/expected.ts';
 import { Metrics, type MetricsOptions } from '../../../src/metrics/metrics.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import { NEVER_POLLED } from '../../../src/monitor/memory.ts';
 import type {
   ListingSnapshot,
+  PollHealth,
   ProjectSnapshot,
   StoreSnapshot,
 } from '../../../src/monitor/ports/store.ts';
@@ -47,6 +48,7 @@ export function storeOf(projects: readonly ProjectSnapshot[]): MetricsOptions['s
 /** Creates metrics, by default over an empty store. They observe the events that they emit. */
 export function setUp(options: Partial<MetricsOptions> = {}) {
   const emitted: MonitorEvent[] = [];
+  const health = new Map<string, PollHealth>();
   const clock = { ...systemClock, time: START, now: () => clock.time, monotonic: () => 0 };
   const metrics: Metrics = new Metrics({
     version: '1.2.3',
@@ -60,6 +62,7 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
     schedule: () => undefined,
     expectationsOf: () => undefined,
     externalUrl: () => undefined,
+    healthOf: (id) => health.get(id) ?? NEVER_POLLED,
     emit: (event) => {
       emitted.push(event);
       metrics.observe(event);
@@ -69,16 +72,20 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
     },
     ...options,
   });
-  /** Configures projects that were never polled. */
-  const configure = (...ids: readonly string[]) =>
-    metrics.setProjects(
-      ids.map((id) => ({ ...BY_DEFAULT, id, datasets: false, health: NEVER_POLLED })),
-    );
+  const { observe } = metrics;
+  // As in a daemon, the health of a project is that of its last poll.
+  Object.assign(metrics, {
+    observe: (event: MonitorEvent) => {
+      if (event.type === 'poll.finished') health.set(event.project, event.health);
+      observe(event);
+    },
+  });
+  const configure = (...ids: readonly string[]) => metrics.observe(configApplied(ids));
   const render = async () => Buffer.concat(await metrics.render()).toString();
   /** Scrapes and validates. Returns every series by name and labels. */
   const scrape = async (): Promise<ReadonlyMap<string, number>> => {
     const families = parseExposition(await render());
     return new Map(families.values().flatMap(({ samples }) => samples));
   };
-  return { metrics, clock, emitted, configure, render, scrape };
+  return { metrics, health, clock, emitted, configure, render, scrape };
 }

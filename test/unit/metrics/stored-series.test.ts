@@ -1,4 +1,4 @@
-import { BY_DEFAULT } from '../../support/expected.ts';
+import { configApplied } from '../../support/expected.ts';
 import { describe, expect, it } from 'vitest';
 import { transitionPairs, type Kind } from '../../../src/domain/status.ts';
 import type { ProjectSnapshot, StoreSnapshot } from '../../../src/monitor/ports/store.ts';
@@ -13,14 +13,8 @@ async function scrapeStore(
   const { metrics, scrape } = setUp({
     store: { snapshot: async () => snapshot, size: async () => ({ database: 1, wal: 1 }) },
   });
-  metrics.setProjects(
-    snapshot.projects.map(({ project: id }) => ({
-      ...BY_DEFAULT,
-      id,
-      datasets,
-      health: NEVER_POLLED,
-    })),
-  );
+  const ids = snapshot.projects.map(({ project: id }) => id);
+  metrics.observe(configApplied(ids, () => datasets));
   return await scrape();
 }
 

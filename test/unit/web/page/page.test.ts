@@ -115,21 +115,31 @@ describe('status page verdict', () => {
 
   it.each([
     [
-      { ok: false, reasons: ['a.yaml:3:1: unknown key "polll"'] },
-      'the last reload failed',
+      {
+        type: 'config.reload_failed',
+        reasons: ['a.yaml:3:1: unknown key "polll"'],
+        isRepeated: false,
+      } as const,
+      ['the last reload failed', 'a.yaml:3:1: unknown key &quot;polll&quot;'],
       'with a warning',
     ],
-    [{ ok: true, reasons: [] }, 'reloaded now', 'is healthy'],
-  ])('shows the result of the last configuration reload: %j', async (result, words, verdict) => {
+    [
+      {
+        type: 'config.reloaded',
+        projects: 0,
+        changes: { added: [], removed: [], changed: [], omitted: undefined, sections: [] },
+      } as const,
+      ['reloaded now'],
+      'is healthy',
+    ],
+  ])('shows the result of the last configuration reload: %j', async (event, words, verdict) => {
     await using world = await setUp();
     await world.seeAll();
-    world.monitor.reloaded(result);
+    world.monitor.observe(event);
 
     const { text } = await world.read();
 
-    expect(text).toContain(words);
-    expect(text).toContain(verdict);
-    for (const reason of result.reasons) expect(text).toContain(reason.replaceAll('"', '&quot;'));
+    for (const each of [...words, verdict]) expect(text).toContain(each);
   });
 });
 
