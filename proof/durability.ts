@@ -12,6 +12,12 @@ const PARTS: Readonly<Record<string, (options: FaultOptions) => Promise<Figures>
 /** Ends the transaction in the middle of its work, so that a fault can come in between. */
 const SPLIT = "db.exec('COMMIT');\ndb.exec('BEGIN');\n";
 
+/** Ends the transaction before one of the statements of a change. */
+function splitBefore(name: string): Bug['replace'][number] {
+  const run = 'const returned = run(text);\n';
+  return [run, `if (name === '${name}') {\n${SPLIT}}\n${run}`];
+}
+
 const BUGS: readonly Bug[] = [
   {
     part: 'power cuts',
@@ -76,15 +82,15 @@ const BUGS: readonly Bug[] = [
   {
     part: 'power cuts',
     what: 'settlements in a transaction before that of their numbers',
-    file: 'store/sqlite/sql/failures.ts',
-    replace: [['note.run(transitionId);\n', `${SPLIT}note.run(transitionId);\n`]],
+    file: 'store/sqlite/sql/changes.ts',
+    replace: [splitBefore('numbered')],
     notice: /torn settled failures/,
   },
   {
     part: 'power cuts',
     what: 'error totals in a transaction after that of their settlements',
-    file: 'store/sqlite/sql/failures.ts',
-    replace: [['const counted = countError', `${SPLIT}const counted = countError`]],
+    file: 'store/sqlite/sql/changes.ts',
+    replace: [splitBefore('counted')],
     notice: /torn error totals/,
   },
 

@@ -107,7 +107,7 @@ export const hostile: Row = {
     {
       what: 'each error_id has a series',
       part: 'siege',
-      file: 'store/sqlite/sql/failures.ts',
+      file: 'store/failures.ts',
       replace: [['< ${MAX_ERROR_LABELS}', '< 1000000']],
       notice: /series of one project/,
     },

@@ -41,7 +41,7 @@ export const workers: Row = {
   bug: [
     {
       what: 'a worker reports failures of projects that others own',
-      file: 'store/postgres/postgres-store.ts',
+      file: 'store/failures.ts',
       replace: OTHERS_FAILURES,
       notice: /2 lines of/,
     },

@@ -37,13 +37,10 @@ async function search(part: Part, mistake: Bug, firstSeed: number): Promise<stri
   throw new Error(`not found: ${mistake.what}`, { cause: [...others].slice(0, 10).join('\n') });
 }
 
-/** Changes of `postgres-store.ts` that let a worker report the failures of all projects. */
+/** Changes of `store/failures.ts` that let a worker report the failures of all projects. */
 export const OTHERS_FAILURES: Bug['replace'] = [
-  [
-    '      PENDING,\n',
-    "      { text: PENDING.text.replace('p.owner = $4', '$4::text IS NOT NULL') },\n",
-  ],
-  ['this.#owned.tokens.get(project) === project_token', "`${project} ${project_token}` !== ''"],
+  ['AND p.owner = :worker', 'AND CAST(:worker AS text) IS NOT NULL'],
+  ['owner.tokens.get(project) === project_token', "`${project} ${project_token}` !== ''"],
 ];
 
 /** One mistake for each rule of the oracle. A rule that another one always precedes is named together with it. */
@@ -166,13 +163,13 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     },
     {
       what: 'a settlement is counted twice',
-      file: 'store/postgres/sql/error-totals.ts',
+      file: 'store/failures.ts',
       replace: [['count = stored.count + 1', 'count = stored.count + 2']],
       notice: /settled failures of/,
     },
     {
       what: 'a worker reports failures of projects that others own',
-      file: 'store/postgres/postgres-store.ts',
+      file: 'store/failures.ts',
       replace: OTHERS_FAILURES,
       notice: /was told by|told after its end/,
     },

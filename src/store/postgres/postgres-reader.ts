@@ -7,11 +7,11 @@ import type {
   StoreSnapshot,
 } from '../../monitor/ports/store.ts';
 import { Reads } from '../reads.ts';
-import { createDb, forPostgres } from '../sql.ts';
 import { type Database, PostgresDatabase } from './database.ts';
 import { assertReadable } from './sql/migrate.ts';
 import { EVENT_NUMBERS, EVENT_WRITERS } from './sql/events.ts';
 import { PROJECT_SNAPSHOT, SNAPSHOT, type SnapshotRow, toSnapshot } from './sql/snapshot.ts';
+import { createPostgresDb } from './sql/texts.ts';
 import { readUrl } from './url.ts';
 
 /** Time limit of a statement, ms: an export reads every row. */
@@ -49,11 +49,7 @@ export class PostgresReader extends Reads implements StoreReader {
 
   constructor(database: Pick<Database, 'query' | 'close'>, clock: Pick<Clock, 'sleep'>) {
     super(
-      createDb((name, text, parameters) => {
-        const statement = forPostgres(text);
-        const values = statement.names.map((each) => parameters[each]);
-        return database.query({ text: statement.text, ...(name !== '' && { name }) }, values);
-      }),
+      createPostgresDb((...asked) => database.query(...asked)),
       'by a join',
     );
     this.#database = database;

@@ -1,12 +1,10 @@
 import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 import type { Coordinator, Ownership } from '../../coordination/ports.ts';
-import type { Settled, Tries } from '../../domain/failure.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type {
   CommittedTransition,
-  FailureKey,
   KnownProject,
   OwnedSnapshot,
   PendingFailure,
@@ -17,13 +15,10 @@ import type {
   Store,
   StoreSnapshot,
 } from '../../monitor/ports/store.ts';
-import {
-  type HealthColumns,
-  type PendingColumns,
-  toHealth,
-  toPendingFailure,
-  unknownProject,
-} from '../rows.ts';
+import { postponeFailure, readPendingFailures, settleFailure } from '../failures.ts';
+import { prune } from '../pruning.ts';
+import { type HealthColumns, toHealth, unknownProject } from '../rows.ts';
+import type { Db, Write } from '../sql.ts';
 import { PostgresReader } from './postgres-reader.ts';
 import { configure } from './configure.ts';
 import { createCoordinator } from './ownership/coordinator.ts';
@@ -33,19 +28,10 @@ import {
   PostgresDatabase,
   type Statement,
 } from './database.ts';
-import {
-  type CountedError,
-  PENDING,
-  pendingParameters,
-  POSTPONE,
-  postponeParameters,
-  SETTLE,
-  settleParameters,
-} from './sql/failures.ts';
 import { migrate } from './sql/migrate.ts';
 import { OwnedProjects } from './ownership/owned-projects.ts';
 import { HEALTH } from './sql/projects.ts';
-import { type ForgottenError, PRUNING } from './sql/pruning.ts';
+import { createPostgresDb, createPostgresWrite } from './sql/texts.ts';
 import { readUrl } from './url.ts';
 
 export interface PostgresOptions {
@@ -125,6 +111,9 @@ export class PostgresStore extends PostgresReader implements Store {
   readonly #database: Database;
   readonly #options: PostgresOptions;
   readonly #owned: OwnedProjects;
+  /** Emits a failure as that of a commit. */
+  readonly #reported: Db;
+  readonly #change: Write;
   readonly #onClosed: () => Promise<void>;
   /** Serial queue of the operations that create and delete projects. */
   readonly #inProjectQueue = limitConcurrency(1);
@@ -149,6 +138,8 @@ export class PostgresStore extends PostgresReader implements Store {
     this.#onClosed = onClosed;
     const read: Database['query'] = (...asked) => this.#read(...asked);
     const write: Database['query'] = (...asked) => this.#write(...asked);
+    this.#reported = createPostgresDb(read);
+    this.#change = createPostgresWrite(write);
     this.#owned = new OwnedProjects({ database, read, write, clock, emit, signal });
     this.#measured(first);
   }
@@ -207,48 +198,32 @@ export class PostgresStore extends PostgresReader implements Store {
 
   async pendingFailures(query: PendingFailureQuery): Promise<readonly PendingFailure[]> {
     this.#assertOpen();
-    const rows = await this.#read<PendingColumns & { readonly project_token: string }>(
-      PENDING,
-      pendingParameters(query, this.#options.worker),
-    );
-    // Not those of a project that is being given back.
-    return rows
-      .filter(({ project, project_token }) => this.#owned.tokens.get(project) === project_token)
-      .map(toPendingFailure);
+    const { worker } = this.#options;
+    return await readPendingFailures(this.#reported, query, { worker, tokens: this.#owned.tokens });
   }
 
-  async settleFailure(failure: FailureKey, settled: Settled, at: number): Promise<void> {
+  async settleFailure(...asked: Parameters<Store['settleFailure']>): Promise<void> {
     this.#assertOpen();
-    const values = settleParameters(failure, settled, at, this.#options.worker);
-    const settle = () => this.#write<CountedError>(SETTLE, values);
-    const [counted] = await this.#inSettlementQueue(settle);
-    if (counted === undefined) return;
-    const { project, ...total } = counted;
+    const settle = () => settleFailure(this.#change, ...asked, this.#options.worker);
+    const settled = await this.#inSettlementQueue(settle);
+    if (settled === undefined) return;
+    const { project, ...total } = settled;
     this.#owned.figures.changeErrors(project, new Map([[total.label, total]]));
   }
 
-  async postponeFailure(failure: FailureKey, tries: Tries): Promise<void> {
+  async postponeFailure(...asked: Parameters<Store['postponeFailure']>): Promise<void> {
     this.#assertOpen();
-    await this.#write(POSTPONE, postponeParameters(failure, tries));
+    await postponeFailure(this.#change, ...asked);
   }
 
-  /** Runs each step until it deletes nothing. A close ends that between two statements. */
   async prune(limits: PruneLimits): Promise<void> {
     this.#assertOpen();
-    for (const { valuesOf, ...statement } of PRUNING) {
-      const values = valuesOf(limits, this.#options.worker);
-      const step = async () =>
-        this.#closing === undefined
-          ? await this.#write<Partial<ForgottenError>>(statement, values)
-          : [];
-      for (let isMore = true; isMore;) {
-        const deleted = await this.#inProjectQueue(step);
-        for (const { project = '', label = '' } of deleted) {
-          this.#owned.figures.changeErrors(project, new Map([[label, undefined]]));
-        }
-        isMore = deleted.length > 0;
-      }
-    }
+    const isClosing = () => this.#closing !== undefined;
+    const deleteRows: Write = (...asked) =>
+      this.#inProjectQueue(async () => (isClosing() ? [] : await this.#change(...asked)));
+    const forget = (project: string, label: string) =>
+      this.#owned.figures.changeErrors(project, new Map([[label, undefined]]));
+    await prune(deleteRows, limits, isClosing, forget, this.#options.worker);
   }
 
   async size(): Promise<{ readonly database: number; readonly wal: undefined }> {

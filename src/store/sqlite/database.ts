@@ -1,7 +1,7 @@
 import { statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StoreError } from '../../monitor/errors.ts';
-import type { PruneLimits, Store } from '../../monitor/ports/store.ts';
+import type { Store } from '../../monitor/ports/store.ts';
 import type { Parameters as Values } from '../sql.ts';
 import { connect, type Connection } from './connection.ts';
 import { assertIntact } from './errors.ts';
@@ -13,13 +13,12 @@ import {
   rememberFiles,
   takeLock,
 } from './file.ts';
-import { createFailures, type Failures } from './sql/failures.ts';
+import { createChanges, type MakeChange } from './sql/changes.ts';
 import { createKnown, type ReadKnown } from './sql/known.ts';
 import { migrate, readMigrations, SCHEMA_VERSION, schemaVersion } from './sql/migrate.ts';
 import { createPollCommit } from './sql/poll-commit.ts';
 import type { HealthRow, PollPart } from './sql/poll-rows.ts';
 import { createProjects, type ProjectRow, type Projects } from './sql/projects.ts';
-import { createPruning, type ForgottenErrors } from './sql/pruning.ts';
 import { createSelect } from './sql/reads.ts';
 import { createTransactions, type Place } from './sql/transactions.ts';
 
@@ -36,7 +35,6 @@ export interface Reads {
   readonly loadHealth: Immediate<'loadHealth'>;
   readonly known: ReadKnown;
   readonly oldestOther: Projects['oldestOther'];
-  readonly pendingFailures: Immediate<'pendingFailures'>;
   /** @throws {StoreError} `replaced` if the store's files are no longer those that were opened */
   readonly assertInPlace: () => void;
 }
@@ -47,13 +45,7 @@ export interface Writes {
   readonly commitPoll: (part: PollPart) => Awaited<ReturnType<Store['commitPoll']>>;
   /** Writes the health of polls that changed nothing. Skips a project that was deleted. */
   readonly writeHealth: (rows: readonly HealthRow[]) => void;
-  readonly settleFailure: Failures['settle'];
-  readonly postponeFailure: Immediate<'postponeFailure'>;
-  /** Runs one transaction of a pruning step. Returns what to do if it found nothing; otherwise the step is run again. */
-  readonly prune: (
-    step: number,
-    limits: PruneLimits,
-  ) => readonly ForgottenErrors[] | 'next' | 'done';
+  readonly change: MakeChange;
 }
 
 type Signatures<Methods> = { readonly [Name in keyof Methods]: (...args: never[]) => unknown };
@@ -184,24 +176,16 @@ function createReads(db: Connection): Omit<Reads, 'assertInPlace'> {
     loadHealth: projects.health,
     known: createKnown(db),
     oldestOther: projects.oldestOther,
-    pendingFailures: createFailures(db).pending,
   };
 }
 
 function createWrites(db: Connection): Writes {
   const polls = createPollCommit(db);
-  const failures = createFailures(db);
-  const pruning = createPruning(db);
   return {
     configureProjects: createProjects(db).configure,
     commitPoll: polls.commit,
     writeHealth: polls.writeHealth,
-    settleFailure: failures.settle,
-    postponeFailure: failures.postpone,
-    prune: (step, limits) => {
-      const run = pruning[step];
-      return run === undefined ? 'done' : (run(limits) ?? 'next');
-    },
+    change: createChanges(db),
   };
 }
 

@@ -17,9 +17,11 @@ import type {
   StoreSnapshot,
 } from '../../monitor/ports/store.ts';
 import { Figures } from '../figures.ts';
+import { postponeFailure, readPendingFailures, settleFailure } from '../failures.ts';
 import { HealthQueue } from '../health-queue.ts';
+import { prune } from '../pruning.ts';
 import { toHealthColumns } from '../rows.ts';
-import { createDb } from '../sql.ts';
+import { createDb, type Db, type Write } from '../sql.ts';
 import { KnownSummaries, summariesAfter } from '../summaries.ts';
 import { startThread, type StoreThread } from './client.ts';
 import type { Call, Reads, Upgrade } from './database.ts';
@@ -29,7 +31,6 @@ import { SqliteReads } from './sql/reads.ts';
 import { loadKnown, toSummaries } from './sql/known.ts';
 import { PART_ROWS } from './sql/poll-rows.ts';
 import { PAGE_PROJECTS, toFigures } from './sql/projects.ts';
-import type { ForgottenErrors } from './sql/pruning.ts';
 import { createWriteQueue, type WriteQueue } from './write-queue.ts';
 
 export interface StoreOptions {
@@ -79,6 +80,8 @@ export class SqliteStore extends SqliteReads implements Store {
   readonly #queue: WriteQueue;
   readonly #health: HealthQueue<PollHealth>;
   readonly #figures = new Figures();
+  /** Emits a failure as that of a commit: reports of failures wait for these reads. */
+  readonly #reported: Db;
   readonly #files: ReturnType<typeof watchFiles>;
   #closing: Promise<void> | undefined;
 
@@ -96,6 +99,7 @@ export class SqliteStore extends SqliteReads implements Store {
     const writePiece: StoreThread['write'] = (...piece) => thread.write(...piece);
     this.#queue = createWriteQueue({ writePiece, clock, emit });
     this.#health = new HealthQueue((waiting) => this.#writeHealth(waiting), clock);
+    this.#reported = createDb((_, ...args) => this.#readOrEmit({ method: 'select', args }));
     this.#files = watchFiles(clock, () => this.#readOrEmit({ method: 'assertInPlace', args: [] }));
   }
 
@@ -158,31 +162,25 @@ export class SqliteStore extends SqliteReads implements Store {
   }
 
   pendingFailures(query: PendingFailureQuery): Promise<readonly PendingFailure[]> {
-    return this.#readOrEmit({ method: 'pendingFailures', args: [query] });
+    return readPendingFailures(this.#reported, query);
   }
 
-  async settleFailure(...args: Parameters<Store['settleFailure']>): Promise<void> {
-    this.#assertOpen();
-    const settled = await this.#queue.write({ method: 'settleFailure', args });
+  async settleFailure(...asked: Parameters<Store['settleFailure']>): Promise<void> {
+    const settled = await settleFailure(this.#write, ...asked);
     if (settled === undefined) return;
-    const { project, total } = settled;
+    const { project, ...total } = settled;
     this.#figures.changeErrors(project, new Map([[total.label, total]]));
   }
 
-  async postponeFailure(...args: Parameters<Store['postponeFailure']>): Promise<void> {
-    this.#assertOpen();
-    await this.#queue.write({ method: 'postponeFailure', args });
+  async postponeFailure(...asked: Parameters<Store['postponeFailure']>): Promise<void> {
+    await postponeFailure(this.#write, ...asked);
   }
 
   async prune(limits: PruneLimits): Promise<void> {
-    let step = 0;
-    // A close ends the pruning between two steps.
-    while (this.#closing === undefined) {
-      const outcome = await this.#queue.write({ method: 'prune', args: [step, limits] });
-      if (outcome === 'done') return;
-      if (outcome === 'next') step += 1;
-      else for (const forgotten of outcome) this.#forgetErrors(forgotten);
-    }
+    const isClosing = () => this.#closing !== undefined;
+    await prune(this.#write, limits, isClosing, (project, label) => {
+      this.#figures.changeErrors(project, new Map([[label, undefined]]));
+    });
   }
 
   async size(): Promise<{ readonly database: number; readonly wal: number }> {
@@ -253,9 +251,11 @@ export class SqliteStore extends SqliteReads implements Store {
     }
   }
 
-  #forgetErrors({ project, labels }: ForgottenErrors): void {
-    this.#figures.changeErrors(project, new Map(labels.map((label) => [label, undefined])));
-  }
+  readonly #write: Write = async <Row>(...args: Parameters<Write>) => {
+    this.#assertOpen();
+    // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the text says what its rows are
+    return (await this.#queue.write({ method: 'change', args })) as readonly Row[];
+  };
 
   /** Emits a failure as that of a commit: polls and reports of failures wait for these reads. */
   async #readOrEmit<Asked extends Call<Reads>>(

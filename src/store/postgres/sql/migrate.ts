@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { StoreError } from '../../../monitor/errors.ts';
 import type { Database, RunInTransaction, Statement } from '../database.ts';
-import { computeCauses, countSettledFailures } from './error-totals.ts';
+import { computeCauses, countSettledFailures } from './older-failures.ts';
 
 interface Migration {
   readonly file: string;

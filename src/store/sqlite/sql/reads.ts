@@ -2,6 +2,7 @@ import type { EventPosition, RecordedEvents } from '../../../monitor/ports/store
 import { Reads } from '../../reads.ts';
 import { type Db, forSqlite, type Parameters } from '../../sql.ts';
 import type { Connection } from '../connection.ts';
+import { bindable } from './changes.ts';
 
 /** The reading methods of a SQLite store. */
 export class SqliteReads extends Reads {
@@ -32,7 +33,6 @@ export function createSelect(
     if (statement === undefined) {
       statements.set(text, (statement = db.prepare(forSqlite(text))));
     }
-    const values = Object.entries(parameters).map(([name, value]) => [name, value ?? null]);
-    return statement.all(Object.fromEntries(values));
+    return statement.all(bindable(parameters));
   };
 }

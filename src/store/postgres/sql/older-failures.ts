@@ -4,9 +4,10 @@ import {
   errorLabel,
   isErrorId,
   MAX_ERROR_LABELS,
-  SPECIAL_ERROR_LABELS,
 } from '../../../domain/failure.ts';
 import type { RunInTransaction } from '../database.ts';
+
+// What migrations compute of the failures that earlier versions have settled, in the tables of that time.
 
 /** Number of failures that are read at once: their messages are in memory, several times over. */
 const BATCH = 200;
@@ -95,25 +96,4 @@ function count(totals: Map<string, Total>, row: SettledRow): void {
   total.count += 1;
   total.last_seen_at = Math.max(total.last_seen_at, at);
   totals.set(label, total);
-}
-
-const SPECIAL = SPECIAL_ERROR_LABELS.map((label) => `'${label}'`).join(', ');
-
-/**
- * Counts the failure of `settled` under the label and at the time of these parameters; under `other` if it is an error_id and
- * its project has all that are counted. Run one at a time.
- */
-export function countError(label: string, at: string): string {
-  const ofProject = 'FROM evalwatch.error_total e WHERE e.project_key = s.project_key AND';
-  return `INSERT INTO evalwatch.error_total AS stored
-  (project_key, label, count, first_seen_at, last_seen_at)
-SELECT s.project_key,
-  CASE WHEN ${label} IN (${SPECIAL}) OR EXISTS (SELECT ${ofProject} e.label = ${label})
-    OR (SELECT count(*) ${ofProject} e.label NOT IN (${SPECIAL})) < ${MAX_ERROR_LABELS}
-  THEN ${label} ELSE 'other' END, 1, ${at}, ${at}
-FROM settled s
-ON CONFLICT (project_key, label) DO UPDATE SET
-  count = stored.count + 1, last_seen_at = greatest(stored.last_seen_at, excluded.last_seen_at)
-RETURNING stored.label, stored.count, stored.first_seen_at AS "firstSeenAt",
-  (SELECT p.id FROM evalwatch.project p WHERE p.project_key = stored.project_key) AS project`;
 }

@@ -1,0 +1,143 @@
+import { UNFINISHED_STATUSES } from '../domain/status.ts';
+import type { PruneLimits } from '../monitor/ports/store.ts';
+import { SPECIAL } from './failures.ts';
+import type { Change, Write } from './sql.ts';
+
+/** Maximum number of rows of a table that one transaction deletes, so that polls wait for a short time only. */
+const MAX_ROWS = 2000;
+
+/** Selects some of the rows `r`. Workers that prune at the same time take different ones. */
+function some(columns: string, from: string): string {
+  return `SELECT ${columns} FROM ${from} LIMIT ${MAX_ROWS} FOR UPDATE OF r SKIP LOCKED`;
+}
+
+/** Selects rows `r` of deleted projects. */
+function waste(table: string): string {
+  return `evalwatch.waste w CROSS JOIN evalwatch.${table} r WHERE r.project_key = w.project_key`;
+}
+
+/** Deletes transitions `r` with their failures and settlements. */
+function deleteTransitions(name: string, from: string): Change {
+  const which = 'transition_id IN (SELECT transition_id FROM old)';
+  return {
+    name,
+    first: {
+      old: some('r.transition_id', from),
+      settlements: `DELETE FROM evalwatch.settlement WHERE ${which}`,
+      failures: `DELETE FROM evalwatch.failure WHERE ${which}`,
+      transitions: `DELETE FROM evalwatch.transition WHERE ${which}`,
+    },
+    last: 'SELECT 1 AS found FROM old LIMIT 1',
+  };
+}
+
+/** Deletes rows `r` of a table with this key. */
+function deleteRows(name: string, table: string, key: string, from = waste(table)): Change {
+  return {
+    name,
+    first: {
+      old: some(key.replaceAll(/\w+/g, 'r.$&'), from),
+      deleted: `DELETE FROM evalwatch.${table} WHERE (${key}) IN (SELECT ${key} FROM old)`,
+    },
+    last: 'SELECT 1 AS found FROM old LIMIT 1',
+  };
+}
+
+const IS_PENDING = 'SELECT 1 FROM evalwatch.failure f WHERE f.settled_at IS NULL AND';
+const RECORD = 'project_key, kind, id';
+const DURATION = 'project_key, status, day, bucket';
+const TOTAL = 'project_key, label';
+const STATUSES = UNFINISHED_STATUSES.map((status) => `SELECT '${status}' AS status`);
+
+/** Deletes old totals of error_ids: of all projects, or of those that a worker owns, so that no other has them in memory. */
+function deleteTotals(isOwned = '', lock = ''): Change {
+  const old = some(
+    'r.project_key, r.label, p.id AS project',
+    `evalwatch.error_total r JOIN evalwatch.project p ON p.project_key = r.project_key
+      WHERE r.last_seen_at < :before AND r.label NOT IN (${SPECIAL}) ${isOwned}`,
+  );
+  return {
+    name: 'prune_error_totals',
+    first: {
+      old: `${old}${lock}`,
+      deleted: `DELETE FROM evalwatch.error_total WHERE (${TOTAL}) IN (SELECT ${TOTAL} FROM old)`,
+    },
+    last: 'SELECT project, label FROM old',
+  };
+}
+
+const TOTALS = deleteTotals();
+const TOTALS_OF_WORKER = deleteTotals('AND p.owner = :worker', ' FOR SHARE OF p');
+
+/** Run in this order, each until it finds no rows. */
+const STEPS: readonly Change[] = [
+  {
+    name: 'prune_projects',
+    first: {
+      deleted: `DELETE FROM evalwatch.project AS p
+        WHERE p.removed_at < :before AND NOT EXISTS (${IS_PENDING} f.project_key = p.project_key)
+        RETURNING project_key`,
+      wasted: 'INSERT INTO evalwatch.waste (project_key) SELECT project_key FROM deleted',
+    },
+    last: 'SELECT 1 AS found FROM deleted LIMIT 1',
+  },
+  deleteTransitions(
+    'prune_transitions',
+    `evalwatch.transition r
+      WHERE r.at < :before AND NOT EXISTS (${IS_PENDING} f.transition_id = r.transition_id)`,
+  ),
+  deleteTransitions('prune_waste_transitions', waste('transition')),
+  deleteRows('prune_waste_records', 'record', RECORD),
+  deleteRows('prune_waste_durations', 'prompt_duration', DURATION),
+  // Looks up the first days of each status in the primary key instead of reading every row.
+  deleteRows(
+    'prune_durations',
+    'prompt_duration',
+    DURATION,
+    `evalwatch.project p CROSS JOIN (${STATUSES.join(' UNION ALL ')}) AS s
+      CROSS JOIN evalwatch.prompt_duration r
+      WHERE r.project_key = p.project_key AND r.status = s.status AND r.day < :firstDay`,
+  ),
+  deleteRows('prune_waste_error_totals', 'error_total', TOTAL),
+  {
+    name: 'prune_keys',
+    last: `DELETE FROM evalwatch.waste AS w WHERE ${[
+      'transition',
+      'record',
+      'prompt_duration',
+      'error_total',
+    ]
+      .map(
+        (table) =>
+          `NOT EXISTS (SELECT 1 FROM evalwatch.${table} r WHERE r.project_key = w.project_key)`,
+      )
+      .join(' AND ')} RETURNING project_key`,
+  },
+];
+
+/**
+ * Deletes rows older than their retention (docs/specification.md#retention). A removed project is deleted at once, so that it
+ * returns as a new one; its rows follow in chunks, with other writes in between. Rows with a pending failure stay.
+ * @param isClosing ends the pruning between two transactions
+ * @param onForgotten receives each error_id of a project that is counted no longer
+ */
+export async function prune(
+  write: Write,
+  limits: PruneLimits,
+  isClosing: () => boolean,
+  onForgotten: (project: string, label: string) => void,
+  worker?: string,
+): Promise<void> {
+  for (const step of [...STEPS, worker === undefined ? TOTALS : TOTALS_OF_WORKER]) {
+    for (let found = 1; found > 0 && !isClosing();) {
+      const rows = await write<{ readonly project?: string; readonly label?: string }>(step, {
+        ...limits,
+        worker,
+      });
+      for (const { project, label } of rows) {
+        if (project !== undefined && label !== undefined) onForgotten(project, label);
+      }
+      found = rows.length;
+    }
+  }
+}
