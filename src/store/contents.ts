@@ -11,15 +11,8 @@ export const TABLES = {
 
 export type Table = keyof typeof TABLES;
 
-export const TABLE_NAMES: readonly Table[] = [
-  'project',
-  'record',
-  'transition',
-  'failure',
-  'settlement',
-  'prompt_duration',
-  'error_total',
-];
+// oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the object has only these keys
+export const TABLE_NAMES = Object.keys(TABLES) as readonly Table[];
 
 /** Values by column; booleans are 0 or 1. */
 export type Row = Readonly<Record<string, string | number | null>>;
@@ -28,7 +21,7 @@ export type Row = Readonly<Record<string, string | number | null>>;
 export interface StoreContents {
   /** Reads a table in the order of its key. Read it to its end before the next one. @throws {StoreError} */
   rows(table: Table): Iterable<Row>;
-  /** Returns the last number given to a row of this table, also if the row was deleted. */
-  lastNumber(table: 'transition' | 'settlement'): number;
+  /** The last numbers given to rows, also to those that were deleted. */
+  readonly numbers: { readonly transition: number; readonly settlement: number };
   close(): void;
 }

@@ -20,11 +20,15 @@ interface Imported {
   /** Whether the same source was imported before; then nothing was done now. */
   readonly before: boolean;
   /** Number of imported rows. */
-  readonly rows: Readonly<Record<ImportedRows, number>>;
+  readonly rows: Counts;
 }
 
-type ImportedRows =
-  'projects' | 'prompts' | 'datasets' | 'transitions' | 'failures' | 'pending_failures';
+type Counts = Readonly<
+  Record<
+    'projects' | 'prompts' | 'datasets' | 'transitions' | 'failures' | 'pending_failures',
+    number
+  >
+>;
 
 const MAX_BATCH = 2000;
 const TIMEOUT_MS = 60_000;
@@ -48,14 +52,29 @@ export async function importStore(options: ImportOptions): Promise<Imported> {
       // Other writers wait for the end of the transaction.
       await run('LOCK TABLE evalwatch.project, evalwatch.worker IN ACCESS EXCLUSIVE MODE');
       const [found] = await run<FoundRow>(FIND);
-      if (found?.filled === true) return { before: true, rows: await recognise(found, source) };
+      if (found?.filled === true) {
+        const { mark, rows } = await readAll(source);
+        if (found.mark === mark) return { before: true, rows };
+        throw new StoreError(
+          'other',
+          'the database of store.postgres_url_file or _env is not empty: name another one, or drop its schema evalwatch',
+        );
+      }
       if (found?.used === true) {
         throw new StoreError(
           'busy',
           'a worker uses the database of store.postgres_url_file or _env: stop all of them before',
         );
       }
-      return { before: false, rows: await copy(run, source, onProgress) };
+      let written = 0;
+      const { mark, rows } = await readAll(source, async (table, batch) => {
+        await insert(run, table, batch);
+        onProgress((written += batch.length));
+      });
+      const { transition, settlement } = source.numbers;
+      await run(SET_NUMBERS, [transition, settlement]);
+      await run(`COMMENT ON SCHEMA evalwatch IS '${mark}'`);
+      return { before: false, rows };
     });
   } finally {
     await database.close();
@@ -72,48 +91,47 @@ interface FoundRow {
   readonly mark: string | null;
 }
 
-async function recognise({ mark }: FoundRow, source: StoreContents): Promise<Imported['rows']> {
-  const tally = createTally();
-  for (const table of TABLE_NAMES) {
-    for (const rows of batches(source.rows(table))) tally.add(table, rows);
-  }
-  if (mark === markOf(tally.digest(source))) return tally.rows();
-  throw new StoreError(
-    'other',
-    'the database of store.postgres_url_file or _env is not empty: name another one, or drop its schema evalwatch',
-  );
-}
-
-async function copy(
-  run: RunInTransaction,
+/** Reads the source, counts its rows, and returns the mark of a database with this content. */
+async function readAll(
   source: StoreContents,
-  onProgress: (rows: number) => void,
-): Promise<Imported['rows']> {
-  const tally = createTally();
-  let written = 0;
+  write: (table: Table, rows: readonly Row[]) => Promise<void> = async () => {},
+): Promise<{ readonly mark: string; readonly rows: Counts }> {
+  const hash = createHash('sha256');
+  const count = {
+    projects: 0,
+    prompts: 0,
+    datasets: 0,
+    transitions: 0,
+    failures: 0,
+    pending_failures: 0,
+  };
   for (const table of TABLE_NAMES) {
-    for (const rows of batches(source.rows(table))) {
-      tally.add(table, rows);
-      const stored = rows.map((row) => toStored(table, row));
-      const columns = Object.keys(stored[0] ?? {}).join(', ');
-      await run(insertInto(table, columns), [JSON.stringify(stored)]);
-      written += rows.length;
-      onProgress(written);
+    for (const batch of batches(source.rows(table))) {
+      for (const row of batch) {
+        hash.update(JSON.stringify([table, row]));
+        if (table === 'project') count.projects += 1;
+        if (table === 'record') count[row['kind'] === 'prompt' ? 'prompts' : 'datasets'] += 1;
+        if (table === 'transition') count.transitions += 1;
+        if (table === 'failure') count.failures += 1;
+        if (table === 'failure' && row['settled_at'] === null) count.pending_failures += 1;
+      }
+      await write(table, batch);
     }
   }
-  await run(SET_NUMBERS, [source.lastNumber('transition'), source.lastNumber('settlement')]);
-  await run(`COMMENT ON SCHEMA evalwatch IS '${markOf(tally.digest(source))}'`);
-  return tally.rows();
+  const { transition, settlement } = source.numbers;
+  hash.update(JSON.stringify([transition, settlement]));
+  return { mark: `moved here: ${hash.digest('hex')}`, rows: count };
 }
 
-function markOf(digest: string): string {
-  return `moved here: ${digest}`;
-}
-
-/** The database converts each value to the type of its column. */
-function insertInto(table: Table, columns: string): string {
-  return `INSERT INTO evalwatch.${table} (${columns})
-    SELECT ${columns} FROM json_populate_recordset(NULL::evalwatch.${table}, $1)`;
+/** Writes rows of a table. The database converts each value to the type of its column. */
+async function insert(run: RunInTransaction, table: Table, rows: readonly Row[]): Promise<void> {
+  const stored = rows.map((row) => toStored(table, row));
+  const columns = Object.keys(stored[0] ?? {}).join(', ');
+  await run(
+    `INSERT INTO evalwatch.${table} (${columns})
+     SELECT ${columns} FROM json_populate_recordset(NULL::evalwatch.${table}, $1)`,
+    [JSON.stringify(stored)],
+  );
 }
 
 /** Replaces what PostgreSQL cannot hold. Each project gets a token of this database. */
@@ -135,38 +153,6 @@ const SET_NUMBERS = `SELECT
   setval('evalwatch.project_project_key_seq',
     (SELECT coalesce(max(project_key), 1) FROM evalwatch.project),
     EXISTS (SELECT FROM evalwatch.project))`;
-
-/** Counts and hashes rows. */
-function createTally() {
-  const hash = createHash('sha256');
-  const rows = {
-    projects: 0,
-    prompts: 0,
-    datasets: 0,
-    transitions: 0,
-    failures: 0,
-    pending_failures: 0,
-  };
-  return {
-    add: (table: Table, batch: readonly Row[]): void => {
-      for (const row of batch) {
-        hash.update(JSON.stringify([table, row]));
-        if (table === 'project') rows.projects += 1;
-        if (table === 'record') rows[row['kind'] === 'prompt' ? 'prompts' : 'datasets'] += 1;
-        if (table === 'transition') rows.transitions += 1;
-        if (table === 'failure') {
-          rows.failures += 1;
-          if (row['settled_at'] === null) rows.pending_failures += 1;
-        }
-      }
-    },
-    digest: (source: StoreContents): string => {
-      const numbers = [source.lastNumber('transition'), source.lastNumber('settlement')];
-      return hash.update(JSON.stringify(numbers)).digest('hex');
-    },
-    rows: (): Imported['rows'] => rows,
-  };
-}
 
 function* batches(rows: Iterable<Row>): Generator<readonly Row[]> {
   let batch: Row[] = [];

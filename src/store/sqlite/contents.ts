@@ -21,10 +21,12 @@ export async function openContents(path: string): Promise<StoreContents> {
       'SELECT coalesce((SELECT seq FROM sqlite_sequence WHERE name = ?), 0)',
     )
     .pluck();
+  const last = (table: string) => number.get(table) ?? 0;
+  const numbers = { transition: last('transition'), settlement: last('settlement') };
   const held = opened.move();
   return {
     rows: (table) => select(db, table, path),
-    lastNumber: (table) => number.get(table) ?? 0,
+    numbers,
     close: () => held.dispose(),
   };
 }
