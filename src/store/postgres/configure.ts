@@ -1,8 +1,9 @@
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
+import { CONFIGURE } from '../projects.ts';
 import type { Database } from './database.ts';
-import { CONFIGURE } from './sql/projects.ts';
+import { toStatement } from './sql/texts.ts';
 
 /**
  * Configures these projects (`Store.configureProjects`). It is made at most once, or not at all: if its answer is lost, the
@@ -17,7 +18,8 @@ export async function configure(
   at: number,
 ): Promise<void> {
   const started = clock.monotonic();
-  const { error, unknown } = await database.attempt(CONFIGURE, [ids, at]);
+  const { statement, values } = toStatement(CONFIGURE, { ids: JSON.stringify(ids), at });
+  const { error, unknown } = await database.attempt(statement, values);
   if (error === undefined) {
     return emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
   }

@@ -10,26 +10,6 @@ export interface WaitingHealth {
   readonly nextTickAt: number | undefined;
 }
 
-/**
- * Makes these the configured projects. One that is added or removed gets another token, so that no poll from before is
- * committed. A removed project keeps its owner, who reports its failures.
- */
-export const CONFIGURE: Statement = {
-  name: 'configure_projects',
-  text: `
-WITH wanted AS MATERIALIZED (SELECT unnest($1::text[]) COLLATE "C" AS id),
-added AS (
-  INSERT INTO evalwatch.project (id, configured_at)
-  SELECT w.id, $2 FROM wanted w
-  WHERE NOT EXISTS (SELECT FROM evalwatch.project p WHERE p.id = w.id)
-  ORDER BY w.id
-  ON CONFLICT (id) DO NOTHING
-)
-UPDATE evalwatch.project p
-SET removed_at = CASE WHEN p.removed_at IS NULL THEN $2::bigint END, token = gen_random_uuid()
-WHERE (p.id IN (SELECT id FROM wanted)) = (p.removed_at IS NOT NULL)`,
-};
-
 export const HEALTH: Statement = {
   name: 'load_health',
   text: `SELECT ${HEALTH_COLUMNS} FROM evalwatch.project p WHERE p.id = $1`,

@@ -7,7 +7,9 @@ import {
   toProjectFigures,
   unknownProject,
 } from '../../rows.ts';
+import { CONFIGURE } from '../../projects.ts';
 import type { Connection } from '../connection.ts';
+import { createChanges } from './changes.ts';
 
 /** A project with its figures, still in JSON. */
 export interface ProjectRow extends HealthColumns {
@@ -52,16 +54,7 @@ export function createProjects(db: Connection): Projects {
     `${select} AND p.id > ? ORDER BY p.id LIMIT ?`,
   );
   const project = db.prepare<[id: string], ProjectRow>(`${select} AND p.id = ?`);
-  const add = db.prepare<[id: string, at: number]>(
-    `INSERT INTO project (id, configured_at, token) VALUES (?, ?, ${NEW_TOKEN})
-     ON CONFLICT (id) DO UPDATE SET removed_at = NULL WHERE removed_at IS NOT NULL`,
-  );
-  const configured = db
-    .prepare<[], string>('SELECT id FROM project WHERE removed_at IS NULL')
-    .pluck();
-  const remove = db.prepare<[at: number, id: string]>(
-    'UPDATE project SET removed_at = ? WHERE id = ?',
-  );
+  const change = createChanges(db);
   const health = db.prepare<[id: string], HealthColumns>(
     `SELECT ${HEALTH_COLUMNS} FROM project p WHERE p.id = ?`,
   );
@@ -77,10 +70,9 @@ export function createProjects(db: Connection): Projects {
   );
   return {
     configure: (ids, at) => {
-      const added = ids.filter((id) => add.run(id, at).changes > 0);
-      const kept = new Set(ids);
-      for (const id of configured.all()) if (!kept.has(id)) remove.run(at, id);
-      return added.flatMap((id) => project.all(id)).map((row) => JSON.stringify(row));
+      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the text says what its rows are
+      const added = change(CONFIGURE, { ids: JSON.stringify(ids), at }) as { id: string }[];
+      return added.flatMap(({ id }) => project.all(id)).map((row) => JSON.stringify(row));
     },
     after: (id, only) => (only === undefined ? page.all(id, PAGE_PROJECTS) : project.all(only)),
     health: (id) => {
