@@ -68,7 +68,6 @@ interface Findings {
 interface Comparison {
   /** Token of the known records, which the commit checks. */
   readonly token: string;
-  readonly known: KnownProject['known'];
   /** Changes to store, by kind; kinds without any are absent. */
   readonly changes: ReadonlyMap<Kind, Changes>;
   /** What to remember of the listings once the changes are stored. */
@@ -267,7 +266,7 @@ export class Poller {
       const listing = memoryOf(answer, last, missing, clock.monotonic());
       if (listing !== undefined) remembered.set(kind, listing);
     }
-    return { token: known?.token ?? '', known: known?.known, changes, listings: remembered };
+    return { token: known?.token ?? '', changes, listings: remembered };
   }
 
   /** Loads the records that the listings can change: all of them only for a listing that was read whole. */
@@ -382,12 +381,12 @@ function toCommit(
   project: string,
   at: number,
   health: PollHealth,
-  { token, known, changes }: Comparison,
+  { token, changes }: Comparison,
 ): PollCommit {
   // While the datasets of a project fail, nothing says since when its polls are steady.
   const transitions = health.up ? (changes.get('prompt')?.transitions ?? []) : [];
   const durations = countDurations(transitions, at, health.steadySince);
-  return { project, at, health, token, known, listings: changes, durations };
+  return { project, at, health, token, listings: changes, durations };
 }
 
 function toFailure({ reason, message, details }: ApiError): PollFailure {

@@ -1,7 +1,12 @@
 import type { ErrorTotal } from '../domain/failure.ts';
-import type { Kind } from '../domain/status.ts';
-import type { Summary } from '../domain/summary.ts';
-import type { PollHealth, ProjectFigures, ProjectSnapshot } from '../monitor/ports/store.ts';
+import type { Kind, UnfinishedStatus } from '../domain/status.ts';
+import { lostOldest, nextSummary, type Summary } from '../domain/summary.ts';
+import type {
+  PollCommit,
+  PollHealth,
+  ProjectFigures,
+  ProjectSnapshot,
+} from '../monitor/ports/store.ts';
 import { toListingSnapshot } from './rows.ts';
 
 /**
@@ -76,4 +81,23 @@ export class Figures {
     const figures = this.#projects.get(only);
     return figures === undefined ? [] : [figures.snapshot];
   }
+}
+
+/**
+ * Computes the summary of each listing after a poll, provided that the project still has the poll's token.
+ * @param before the summaries that are stored under this token
+ * @param oldestOthers finds the earliest `since` of the records that the poll does not change, in these statuses
+ */
+export async function summariesAfter(
+  { at, listings }: PollCommit,
+  before: ProjectFigures['summaries'],
+  oldestOthers: (kind: Kind, statuses: readonly UnfinishedStatus[]) => Promise<Summary['oldest']>,
+): Promise<ReadonlyMap<Kind, Summary>> {
+  const after = new Map<Kind, Summary>();
+  for (const [kind, { summary }] of listings) {
+    const lost = lostOldest(before[kind], summary);
+    const others = lost.length > 0 ? await oldestOthers(kind, lost) : undefined;
+    after.set(kind, nextSummary(before[kind], summary, at, others));
+  }
+  return after;
 }

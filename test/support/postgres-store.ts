@@ -215,7 +215,7 @@ async function see(
   statuses: Readonly<Record<string, string>>,
   at: number,
 ): Promise<readonly CommittedTransition[] | undefined> {
-  const { token, known: loaded, listings } = await store.loadKnown(project, ['prompt']);
+  const { token, listings } = await store.loadKnown(project, ['prompt']);
   const known = listings.get('prompt') ?? {
     baselined: false,
     records: new Map<string, KnownRecord>(),
@@ -226,7 +226,6 @@ async function see(
     at,
     health: healthAt(at),
     token,
-    known: loaded,
     listings: new Map([['prompt', changes]]),
   });
 }

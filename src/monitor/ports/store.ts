@@ -11,8 +11,6 @@ export interface KnownProject {
   readonly token: string;
   /** One listing for each requested kind. */
   readonly listings: ReadonlyMap<Kind, KnownListing>;
-  /** For the store alone. With it, the commit need not read the records again. */
-  readonly known?: object | undefined;
 }
 
 /** Poll health of a project. Times are epoch ms. */
@@ -38,8 +36,6 @@ export interface PollCommit {
   readonly health: PollHealth;
   /** `token` of the `KnownProject` that `listings` was computed from; without listings any text. */
   readonly token: string;
-  /** `known` of the same `KnownProject`. */
-  readonly known?: object | undefined;
   /** Changes by kind; empty for a failed or an unchanged poll. */
   readonly listings: ReadonlyMap<Kind, Changes>;
   /** Durations that end with the transitions of prompts, to be added to the stored ones; absent without any. */

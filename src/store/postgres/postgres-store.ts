@@ -1,5 +1,6 @@
 import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 import type { Coordinator, Ownership } from '../../coordination/ports.ts';
+import type { Kind } from '../../domain/status.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
@@ -30,6 +31,7 @@ import {
 } from './database.ts';
 import { migrate } from './sql/migrate.ts';
 import { OwnedProjects } from './ownership/owned-projects.ts';
+import { knownQuery, type KnownRow, type OnlyThese, toListings } from './sql/known.ts';
 import { HEALTH } from './sql/projects.ts';
 import { createPostgresDb, createPostgresWrite } from './sql/texts.ts';
 import { readUrl } from './url.ts';
@@ -182,9 +184,16 @@ export class PostgresStore extends PostgresReader implements Store {
     return toHealth(row);
   }
 
-  async loadKnown(...asked: Parameters<Store['loadKnown']>): Promise<KnownProject> {
+  async loadKnown(
+    project: string,
+    kinds: readonly Kind[],
+    only: OnlyThese = new Map(),
+  ): Promise<KnownProject> {
     this.#assertOpen();
-    return await this.#owned.loadKnown(...asked);
+    const { statement, values } = knownQuery(project, kinds, only);
+    const [row] = await this.#read<KnownRow>(statement, values);
+    if (row === undefined) throw unknownProject(project);
+    return { token: row.token, listings: toListings(row, kinds) };
   }
 
   async commitPoll(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined> {

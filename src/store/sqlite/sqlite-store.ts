@@ -16,13 +16,12 @@ import type {
   Store,
   StoreSnapshot,
 } from '../../monitor/ports/store.ts';
-import { Figures } from '../figures.ts';
+import { Figures, summariesAfter } from '../figures.ts';
 import { postponeFailure, readPendingFailures, settleFailure } from '../failures.ts';
 import { HealthQueue } from '../health-queue.ts';
 import { prune } from '../pruning.ts';
 import { toHealthColumns } from '../rows.ts';
 import { createDb, type Db, type Write } from '../sql.ts';
-import { KnownSummaries, summariesAfter } from '../summaries.ts';
 import { startThread, type StoreThread } from './client.ts';
 import type { Call, Reads, Upgrade } from './database.ts';
 import { withStoreErrors } from './errors.ts';
@@ -212,9 +211,8 @@ export class SqliteStore extends SqliteReads implements Store {
 
   async #commit(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined> {
     const { project, health } = poll;
-    const known =
-      poll.known instanceof KnownSummaries ? poll.known : await this.#readSummaries(project);
-    const after = await summariesAfter(poll, known, (kind, statuses) =>
+    const before = this.#figures.summaries(project) ?? (await this.#readSummaries(project));
+    const after = await summariesAfter(poll, before, (kind, statuses) =>
       this.#oldestOthers(poll, kind, statuses),
     );
     await this.#health.drop(project);
@@ -223,7 +221,7 @@ export class SqliteStore extends SqliteReads implements Store {
     return transitions;
   }
 
-  async #readSummaries(project: string): Promise<KnownSummaries> {
+  async #readSummaries(project: string): Promise<ProjectFigures['summaries']> {
     const { prompts, datasets } = await this.#readOrEmit({ method: 'known', args: [project, []] });
     return toSummaries(prompts, datasets);
   }

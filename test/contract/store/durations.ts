@@ -12,9 +12,9 @@ export function describeDurations(h: Harness): void {
 
     /** Commits a poll of a project that changes a prompt and has these durations. */
     async function add(project: string, ...durations: readonly AddedDurations[]) {
-      const { token, known } = await h.store.loadKnown(project, ['prompt']);
+      const { token } = await h.store.loadKnown(project, ['prompt']);
       const listings = new Map([['prompt', changed()] as const]);
-      const poll = { project, at: 1000, health: UP, token, known, listings, durations };
+      const poll = { project, at: 1000, health: UP, token, listings, durations };
       return await h.store.commitPoll(poll);
     }
 
@@ -55,13 +55,13 @@ export function describeDurations(h: Harness): void {
 
     it('are counted once for a large poll', async () => {
       const records = Array.from({ length: 2500 }, (_, index) => recordOf(`x${index}`, 'RUNNING'));
-      const { token, known } = await h.store.loadKnown('p', ['prompt', 'dataset']);
+      const { token } = await h.store.loadKnown('p', ['prompt', 'dataset']);
       const listings = new Map([
         ['prompt', changesOf({ records })] as const,
         ['dataset', changesOf({ records })] as const,
       ]);
       const durations = [{ ...RUNNING, count: 7 }];
-      const poll = { project: 'p', at: 1000, health: UP, token, known, listings, durations };
+      const poll = { project: 'p', at: 1000, health: UP, token, listings, durations };
       await h.store.commitPoll(poll);
       expect(await counted()).toEqual(['20000/30: 7']);
     });

@@ -81,8 +81,7 @@ export function createHarness(open: OpenStore) {
     );
     const { token } =
       from ?? (listings.size === 0 ? { token: '' } : await store.loadKnown(project, []));
-    const known = from?.listings.size === 0 ? undefined : from?.known;
-    return await store.commitPoll({ project, at, health: UP, token, known, listings });
+    return await store.commitPoll({ project, at, health: UP, token, listings });
   }
 
   /** Polls `project`, which shows these statuses by id. A record is gone after two listings without it. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { Status } from '../../../src/domain/status.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { HARD_TEXTS, UP, type Harness } from './harness.ts';
+import { changesOf, HARD_TEXTS, recordOf, UP, type Harness } from './harness.ts';
 
 export function describeProjects(h: Harness): void {
   describe('projects', () => {
@@ -53,6 +53,17 @@ export function describeProjects(h: Harness): void {
       await h.store.configureProjects(['a'], 700);
       expect(await h.store.snapshot()).toEqual(before);
       expect(await h.store.loadHealth('a')).toEqual(UP);
+    });
+
+    it('refuse a poll from before they were removed and configured again', async () => {
+      await h.store.configureProjects(['a'], 500);
+      const from = await h.store.loadKnown('a', ['prompt']);
+      await h.store.configureProjects([], 600);
+      await h.store.configureProjects(['a'], 700);
+      const prompt = changesOf({ records: [recordOf('x', 'RUNNING')] });
+      expect(await h.commit('a', { prompt }, { from })).toBeUndefined();
+      await h.reopen();
+      expect((await h.known('a'))?.records.size).toBe(0);
     });
 
     it('are removed at the time of the first configuration without them', async () => {

@@ -1,5 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Ownership } from '../../../coordination/ports.ts';
+import type { Kind, UnfinishedStatus } from '../../../domain/status.ts';
+import type { Summary } from '../../../domain/summary.ts';
 import type { StoreError } from '../../../monitor/errors.ts';
 import type { Observer } from '../../../monitor/events.ts';
 import type { Clock } from '../../../monitor/ports/clock.ts';
@@ -9,9 +11,8 @@ import type {
   PollCommit,
   PollHealth,
   ProjectFigures,
-  Store,
 } from '../../../monitor/ports/store.ts';
-import { Figures } from '../../figures.ts';
+import { Figures, summariesAfter } from '../../figures.ts';
 import { HealthQueue } from '../../health-queue.ts';
 import { toBacklog } from '../../reads.ts';
 import { unknownProject } from '../../rows.ts';
@@ -19,7 +20,7 @@ import type { Database, Statement } from '../database.ts';
 import { commitOf, type CommitRow, MADE, type PollStatement, withIds } from '../sql/poll-commit.ts';
 import { FLUSH, flushInput, HEALTH, type WaitingHealth } from '../sql/projects.ts';
 import { SCRAPE, type ScrapeRow } from '../sql/snapshot.ts';
-import { createSummaries, type Summaries } from '../sql/summaries.ts';
+import { OLDEST_OTHERS } from '../sql/known.ts';
 
 const REPEAT_AFTER_MS = 500;
 
@@ -44,14 +45,12 @@ export class OwnedProjects implements Ownership {
   readonly tokens = new Map<string, string>();
   readonly figures = new Figures();
   readonly #options: OwnedProjectsOptions;
-  readonly #summaries: Summaries;
   readonly #health: HealthQueue<WaitingHealth>;
   readonly #nextTicks = new Map<string, number>();
   readonly #committing = new Set<string>();
 
   constructor(options: OwnedProjectsOptions) {
     this.#options = options;
-    this.#summaries = createSummaries(options.read);
     this.#health = new HealthQueue((waiting) => this.#writeHealth(waiting), options.clock);
   }
 
@@ -77,10 +76,6 @@ export class OwnedProjects implements Ownership {
 
   flush(): Promise<void> {
     return this.#health.flush();
-  }
-
-  loadKnown(...asked: Parameters<Store['loadKnown']>): ReturnType<Store['loadKnown']> {
-    return this.#summaries.load(...asked);
   }
 
   async commitPoll(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined> {
@@ -128,8 +123,12 @@ export class OwnedProjects implements Ownership {
     token: string,
   ): Promise<readonly CommittedTransition[] | undefined> {
     const { project } = poll;
+    const before = this.figures.summaries(project);
+    if (before === undefined) return await this.#refuse(project, token);
     await this.#health.drop(project);
-    const after = await this.#summaries.after(poll);
+    const after = await summariesAfter(poll, before, (kind, statuses) =>
+      this.#oldestOthers(poll, kind, statuses),
+    );
     if (this.tokens.get(project) !== token) return await this.#refuse(project, token);
     const next = randomUUID();
     const tokens = { token, next, nextTickAt: this.#nextTicks.get(project) };
@@ -145,6 +144,19 @@ export class OwnedProjects implements Ownership {
     } finally {
       this.#committing.delete(project);
     }
+  }
+
+  async #oldestOthers(
+    { project, listings }: PollCommit,
+    kind: Kind,
+    statuses: readonly UnfinishedStatus[],
+  ): Promise<Summary['oldest']> {
+    const ids = (listings.get(kind)?.records ?? []).map(({ id }) => id);
+    const rows = await this.#options.read<{
+      readonly status: UnfinishedStatus;
+      readonly since: number;
+    }>(OLDEST_OTHERS, [project, kind, statuses, ids]);
+    return Object.fromEntries(rows.map(({ status, since }) => [status, since]));
   }
 
   /**

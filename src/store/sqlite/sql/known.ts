@@ -1,8 +1,7 @@
 import type { KnownListing, KnownRecord } from '../../../domain/record.ts';
 import type { Kind } from '../../../domain/status.ts';
-import type { KnownProject } from '../../../monitor/ports/store.ts';
+import type { KnownProject, ProjectFigures } from '../../../monitor/ports/store.ts';
 import { type RecordColumns, toKnownRecord, unknownProject } from '../../rows.ts';
-import { KnownSummaries } from '../../summaries.ts';
 import type { Connection } from '../connection.ts';
 import { PART_ROWS } from './poll-rows.ts';
 
@@ -72,11 +71,11 @@ export async function loadKnown(
     project,
     kinds.map((kind) => part(kind, 0, '')),
   );
-  const known = toSummaries(page.prompts, page.datasets);
+  const summaries = toSummaries(page.prompts, page.datasets);
   const listings = new Map<Kind, KnownListing>();
   for (const [index, kind] of kinds.entries()) {
     const records = new Map<string, KnownRecord>();
-    listings.set(kind, { baselined: known.of[kind].baselined === true, records });
+    listings.set(kind, { baselined: summaries[kind].baselined === true, records });
     let rows = page.rows[index] ?? [];
     for (let start = PART_ROWS; ; start += PART_ROWS) {
       for (const row of rows) records.set(row[0], toKnownRecord(row));
@@ -85,9 +84,9 @@ export async function loadKnown(
       [rows = []] = (await read(project, [part(kind, start, rows.at(-1)?.[0] ?? '')])).rows;
     }
   }
-  return { token: page.token, listings, known };
+  return { token: page.token, listings };
 }
 
-export function toSummaries(prompts: string, datasets: string): KnownSummaries {
-  return new KnownSummaries({ prompt: JSON.parse(prompts), dataset: JSON.parse(datasets) });
+export function toSummaries(prompts: string, datasets: string): ProjectFigures['summaries'] {
+  return { prompt: JSON.parse(prompts), dataset: JSON.parse(datasets) };
 }
