@@ -218,6 +218,23 @@ const tests = (open: () => Promise<TestDatabase>) => {
       }, PATIENCE);
       expect((await ask(`${url}/`)).text).toContain('1 of 3 projects not monitored');
     }
+    // A failed request is known to the worker that sent it, and everything else to all (docs/scaling.md).
+    given.onListing(async () => {
+      throw new Error('the service fails');
+    });
+    await vi.waitFor(async () => {
+      const [ours, others] = await Promise.all(
+        [first, second].map(async (daemon) => {
+          const answer = await ask(`${await daemon.url()}/api/v1/projects`);
+          const { data } = JSON.parse(answer.text) as {
+            data: { up: boolean; last_error: unknown }[];
+          };
+          return data.map((row) => ({ ...row, last_error: undefined }));
+        }),
+      );
+      expect(ours).toEqual(others);
+      expect(ours?.map(({ up }) => up)).toEqual([false, false, false]);
+    }, PATIENCE);
   });
 
   it('export the same series of the store after a takeover and start their own counters at 0', async () => {
