@@ -1,4 +1,8 @@
-import type { Change } from './sql.ts';
+import type { Kind, UnfinishedStatus } from '../domain/status.ts';
+import type { Summary } from '../domain/summary.ts';
+import type { PollCommit, PollHealth } from '../monitor/ports/store.ts';
+import { HEALTH_COLUMNS, type HealthColumns, toHealth, unknownProject } from './rows.ts';
+import type { Change, Db } from './sql.ts';
 
 /**
  * Makes `ids`, a JSON array, the configured projects. One that is added or removed gets another token, so that no poll from
@@ -22,3 +26,39 @@ export const CONFIGURE: Change = {
   },
   last: 'SELECT id FROM added UNION ALL SELECT id FROM changed WHERE removed_at IS NULL',
 };
+
+/** `Store.loadHealth`. @throws {StoreError} for a project that was never configured, or is pruned */
+export async function readHealth(db: Db, project: string): Promise<PollHealth> {
+  const health = await findHealth(db, project);
+  if (health === undefined) throw unknownProject(project);
+  return health;
+}
+
+/** Does what {@link readHealth} does; undefined for an unknown project. */
+export async function findHealth(db: Db, project: string): Promise<PollHealth | undefined> {
+  const text = `SELECT ${HEALTH_COLUMNS} FROM evalwatch.project p WHERE p.id = :project`;
+  const [row] = await db.read<HealthColumns>('load_health', text, { project });
+  return row && toHealth(row);
+}
+
+/** Reads the earliest `since` in some statuses of the records that a poll does not change. */
+export async function readOldestOthers(
+  db: Db,
+  { project, listings }: PollCommit,
+  kind: Kind,
+  statuses: readonly UnfinishedStatus[],
+): Promise<Summary['oldest']> {
+  const ids = JSON.stringify(listings.get(kind)?.records.map(({ id }) => id) ?? []);
+  // The last condition is that of the index.
+  const text = `SELECT r.since FROM evalwatch.project p CROSS JOIN evalwatch.record r INDEXED BY record_waiting
+    WHERE p.id = :project AND r.project_key = p.project_key AND r.kind = :kind AND r.status = :status
+      AND r.id NOT IN (SELECT value FROM json_each(:ids))
+      AND NOT r.gone AND r.status IN ('PENDING', 'RUNNING')
+    ORDER BY r.since LIMIT 1`;
+  const oldest = statuses.map(async (status) => {
+    const asked = { project, kind, status, ids };
+    const [row] = await db.read<{ readonly since: number }>('oldest_other', text, asked);
+    return [status, row?.since] as const;
+  });
+  return Object.fromEntries(await Promise.all(oldest));
+}

@@ -17,8 +17,9 @@ import type {
   StoreSnapshot,
 } from '../../monitor/ports/store.ts';
 import { postponeFailure, readPendingFailures, settleFailure } from '../failures.ts';
+import { readHealth } from '../projects.ts';
 import { prune } from '../pruning.ts';
-import { type HealthColumns, toHealth, unknownProject } from '../rows.ts';
+import { unknownProject } from '../rows.ts';
 import type { Db, Write } from '../sql.ts';
 import { PostgresReader } from './postgres-reader.ts';
 import { configure } from './configure.ts';
@@ -32,7 +33,6 @@ import {
 import { migrate } from './sql/migrate.ts';
 import { OwnedProjects } from './ownership/owned-projects.ts';
 import { knownQuery, type KnownRow, type OnlyThese, toListings } from './sql/known.ts';
-import { HEALTH } from './sql/projects.ts';
 import { createPostgresDb, createPostgresWrite } from './sql/texts.ts';
 import { readUrl } from './url.ts';
 
@@ -140,9 +140,10 @@ export class PostgresStore extends PostgresReader implements Store {
     this.#onClosed = onClosed;
     const read: Database['query'] = (...asked) => this.#read(...asked);
     const write: Database['query'] = (...asked) => this.#write(...asked);
-    this.#reported = createPostgresDb(read);
+    const reads = createPostgresDb(read);
+    this.#reported = reads;
     this.#change = createPostgresWrite(write);
-    this.#owned = new OwnedProjects({ database, read, write, clock, emit, signal });
+    this.#owned = new OwnedProjects({ database, reads, write, clock, emit, signal });
     this.#measured(first);
   }
 
@@ -179,9 +180,7 @@ export class PostgresStore extends PostgresReader implements Store {
   async loadHealth(project: string): Promise<PollHealth> {
     this.#assertOpen();
     await this.#owned.flush();
-    const [row] = await this.#read<HealthColumns>(HEALTH, [project]);
-    if (row === undefined) throw unknownProject(project);
-    return toHealth(row);
+    return await readHealth(this.#reported, project);
   }
 
   async loadKnown(

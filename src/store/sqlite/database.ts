@@ -22,19 +22,12 @@ import { createProjects, type ProjectRow, type Projects } from './sql/projects.t
 import { createSelect } from './sql/reads.ts';
 import { createTransactions, type Place } from './sql/transactions.ts';
 
-/** A method of the store as its thread has it: synchronous. */
-type Immediate<Name extends keyof Store> = (
-  ...args: Parameters<Store[Name]>
-) => Awaited<ReturnType<Store[Name]>>;
-
 /** Reading methods. They see committed transactions only, also while one is under way. */
 export interface Reads {
   /** Answers a text for both engines (`Db.read`). */
   readonly select: (text: string, parameters: Values) => readonly unknown[];
   readonly projectsAfter: (id: string) => readonly ProjectRow[];
-  readonly loadHealth: Immediate<'loadHealth'>;
   readonly known: ReadKnown;
-  readonly oldestOther: Projects['oldestOther'];
   /** @throws {StoreError} `replaced` if the store's files are no longer those that were opened */
   readonly assertInPlace: () => void;
 }
@@ -173,9 +166,7 @@ function createReads(db: Connection): Omit<Reads, 'assertInPlace'> {
   return {
     select: createSelect(db),
     projectsAfter: (id) => projects.after(id),
-    loadHealth: projects.health,
     known: createKnown(db),
-    oldestOther: projects.oldestOther,
   };
 }
 

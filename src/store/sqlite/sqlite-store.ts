@@ -1,5 +1,3 @@
-import type { Kind, UnfinishedStatus } from '../../domain/status.ts';
-import type { Summary } from '../../domain/summary.ts';
 import { inTurns } from '../../domain/turns.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
@@ -19,6 +17,7 @@ import type {
 import { Figures, summariesAfter } from '../figures.ts';
 import { postponeFailure, readPendingFailures, settleFailure } from '../failures.ts';
 import { HealthQueue } from '../health-queue.ts';
+import { readHealth, readOldestOthers } from '../projects.ts';
 import { prune } from '../pruning.ts';
 import { toHealthColumns } from '../rows.ts';
 import { createDb, type Db, type Write } from '../sql.ts';
@@ -137,7 +136,7 @@ export class SqliteStore extends SqliteReads implements Store {
   async loadHealth(project: string): Promise<PollHealth> {
     this.#assertOpen();
     await this.#health.flush();
-    return await this.#readOrEmit({ method: 'loadHealth', args: [project] });
+    return await readHealth(this.#reported, project);
   }
 
   loadKnown(...asked: Parameters<Store['loadKnown']>): Promise<KnownProject> {
@@ -213,7 +212,7 @@ export class SqliteStore extends SqliteReads implements Store {
     const { project, health } = poll;
     const before = this.#figures.summaries(project) ?? (await this.#readSummaries(project));
     const after = await summariesAfter(poll, before, (kind, statuses) =>
-      this.#oldestOthers(poll, kind, statuses),
+      readOldestOthers(this.#reported, poll, kind, statuses),
     );
     await this.#health.drop(project);
     const transitions = await this.#queue.commit(poll, after);
@@ -224,22 +223,6 @@ export class SqliteStore extends SqliteReads implements Store {
   async #readSummaries(project: string): Promise<ProjectFigures['summaries']> {
     const { prompts, datasets } = await this.#readOrEmit({ method: 'known', args: [project, []] });
     return toSummaries(prompts, datasets);
-  }
-
-  async #oldestOthers(
-    { project, listings }: PollCommit,
-    kind: Kind,
-    statuses: readonly UnfinishedStatus[],
-  ): Promise<Summary['oldest']> {
-    const ids = (listings.get(kind)?.records ?? []).map(({ id }) => id);
-    const oldest = statuses.map(async (status) => {
-      const since = await this.#readOrEmit({
-        method: 'oldestOther',
-        args: [project, kind, status, ids],
-      });
-      return [status, since] as const;
-    });
-    return Object.fromEntries(await Promise.all(oldest));
   }
 
   async #writeHealth(waiting: ReadonlyMap<string, PollHealth>): Promise<void> {

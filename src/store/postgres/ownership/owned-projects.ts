@@ -1,7 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import type { Ownership } from '../../../coordination/ports.ts';
-import type { Kind, UnfinishedStatus } from '../../../domain/status.ts';
-import type { Summary } from '../../../domain/summary.ts';
 import type { StoreError } from '../../../monitor/errors.ts';
 import type { Observer } from '../../../monitor/events.ts';
 import type { Clock } from '../../../monitor/ports/clock.ts';
@@ -14,13 +12,14 @@ import type {
 } from '../../../monitor/ports/store.ts';
 import { Figures, summariesAfter } from '../../figures.ts';
 import { HealthQueue } from '../../health-queue.ts';
+import { findHealth, readOldestOthers } from '../../projects.ts';
 import { toBacklog } from '../../reads.ts';
 import { unknownProject } from '../../rows.ts';
+import type { Db } from '../../sql.ts';
 import type { Database, Statement } from '../database.ts';
 import { commitOf, type CommitRow, MADE, type PollStatement, withIds } from '../sql/poll-commit.ts';
-import { FLUSH, flushInput, HEALTH, type WaitingHealth } from '../sql/projects.ts';
+import { FLUSH, flushInput, type WaitingHealth } from '../sql/projects.ts';
 import { SCRAPE, type ScrapeRow } from '../sql/snapshot.ts';
-import { OLDEST_OTHERS } from '../sql/known.ts';
 
 const REPEAT_AFTER_MS = 500;
 
@@ -29,7 +28,7 @@ type Run = <Row>(statement: Statement, values: readonly unknown[]) => Promise<re
 export interface OwnedProjectsOptions {
   readonly database: Pick<Database, 'attempt' | 'query'>;
   /** Both emit `store.commit_failed` for a failure; `write` also emits `store.committed`. */
-  readonly read: Run;
+  readonly reads: Db;
   readonly write: Run;
   readonly clock: Clock;
   readonly emit: Observer;
@@ -127,7 +126,7 @@ export class OwnedProjects implements Ownership {
     if (before === undefined) return await this.#refuse(project, token);
     await this.#health.drop(project);
     const after = await summariesAfter(poll, before, (kind, statuses) =>
-      this.#oldestOthers(poll, kind, statuses),
+      readOldestOthers(this.#options.reads, poll, kind, statuses),
     );
     if (this.tokens.get(project) !== token) return await this.#refuse(project, token);
     const next = randomUUID();
@@ -144,19 +143,6 @@ export class OwnedProjects implements Ownership {
     } finally {
       this.#committing.delete(project);
     }
-  }
-
-  async #oldestOthers(
-    { project, listings }: PollCommit,
-    kind: Kind,
-    statuses: readonly UnfinishedStatus[],
-  ): Promise<Summary['oldest']> {
-    const ids = (listings.get(kind)?.records ?? []).map(({ id }) => id);
-    const rows = await this.#options.read<{
-      readonly status: UnfinishedStatus;
-      readonly since: number;
-    }>(OLDEST_OTHERS, [project, kind, statuses, ids]);
-    return Object.fromEntries(rows.map(({ status, since }) => [status, since]));
   }
 
   /**
@@ -208,8 +194,7 @@ export class OwnedProjects implements Ownership {
   /** @throws {StoreError} if there is no such project */
   async #refuse(project: string, token: string | undefined): Promise<undefined> {
     this.#drop(project, token);
-    const rows: readonly unknown[] = await this.#options.read(HEALTH, [project]);
-    if (rows.length > 0) return undefined;
+    if ((await findHealth(this.#options.reads, project)) !== undefined) return undefined;
     const error: StoreError = unknownProject(project);
     this.#options.emit({ type: 'store.commit_failed', reason: error.reason, error });
     throw error;

@@ -63,13 +63,3 @@ export function toListings(
     }),
   );
 }
-
-/** Selects the start of the longest wait in each of these statuses, without the records with these ids. */
-export const OLDEST_OTHERS: Statement = {
-  name: 'oldest_others',
-  text: `SELECT r.status, min(r.since) AS since
-    FROM evalwatch.project p JOIN evalwatch.record r ON r.project_key = p.project_key
-    WHERE p.id = $1 AND r.kind = $2 AND r.status = ANY($3::text[]) AND NOT r.gone
-      AND r.id NOT IN (SELECT unnest($4::text[]))
-    GROUP BY r.status`,
-};

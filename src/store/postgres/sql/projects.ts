@@ -1,5 +1,5 @@
 import type { PollHealth } from '../../../monitor/ports/store.ts';
-import { HEALTH_COLUMNS, toHealthColumns } from '../../rows.ts';
+import { toHealthColumns } from '../../rows.ts';
 import type { Statement } from '../database.ts';
 
 /** Health after a poll that changed nothing else. */
@@ -9,11 +9,6 @@ export interface WaitingHealth {
   readonly health: PollHealth;
   readonly nextTickAt: number | undefined;
 }
-
-export const HEALTH: Statement = {
-  name: 'load_health',
-  text: `SELECT ${HEALTH_COLUMNS} FROM evalwatch.project p WHERE p.id = $1`,
-};
 
 /** Writes the health of polls that changed nothing. Returns the ids of projects that still have the given token. */
 export const FLUSH: Statement = {

@@ -1,12 +1,5 @@
-import type { UnfinishedStatus, Kind } from '../../../domain/status.ts';
-import type { PollHealth, ProjectFigures } from '../../../monitor/ports/store.ts';
-import {
-  HEALTH_COLUMNS,
-  type HealthColumns,
-  toHealth,
-  toProjectFigures,
-  unknownProject,
-} from '../../rows.ts';
+import type { ProjectFigures } from '../../../monitor/ports/store.ts';
+import { HEALTH_COLUMNS, type HealthColumns, toProjectFigures } from '../../rows.ts';
 import { CONFIGURE } from '../../projects.ts';
 import type { Connection } from '../connection.ts';
 import { createChanges } from './changes.ts';
@@ -34,15 +27,6 @@ export interface Projects {
    * `only` restricts them to one project.
    */
   readonly after: (id: string, only?: string) => readonly ProjectRow[];
-  /** @throws {StoreError} for a project that was never configured, or is pruned */
-  readonly health: (project: string) => PollHealth;
-  /** Finds the earliest `since` in a status, leaving out these records. */
-  readonly oldestOther: (
-    project: string,
-    kind: Kind,
-    status: UnfinishedStatus,
-    ids: readonly string[],
-  ) => number | undefined;
 }
 
 export function createProjects(db: Connection): Projects {
@@ -55,19 +39,6 @@ export function createProjects(db: Connection): Projects {
   );
   const project = db.prepare<[id: string], ProjectRow>(`${select} AND p.id = ?`);
   const change = createChanges(db);
-  const health = db.prepare<[id: string], HealthColumns>(
-    `SELECT ${HEALTH_COLUMNS} FROM project p WHERE p.id = ?`,
-  );
-  const waiting = db.prepare<
-    [id: string, kind: Kind, status: UnfinishedStatus],
-    { readonly id: string; readonly since: number }
-  >(
-    // The last condition is that of the index.
-    `SELECT r.id, r.since FROM project p CROSS JOIN record r INDEXED BY record_waiting
-     WHERE p.id = ? AND r.project_key = p.project_key AND r.kind = ? AND r.status = ?
-       AND NOT r.gone AND r.status IN ('PENDING', 'RUNNING')
-     ORDER BY r.since`,
-  );
   return {
     configure: (ids, at) => {
       // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the text says what its rows are
@@ -75,16 +46,6 @@ export function createProjects(db: Connection): Projects {
       return added.flatMap(({ id }) => project.all(id)).map((row) => JSON.stringify(row));
     },
     after: (id, only) => (only === undefined ? page.all(id, PAGE_PROJECTS) : project.all(only)),
-    health: (id) => {
-      const row = health.get(id);
-      if (row === undefined) throw unknownProject(id);
-      return toHealth(row);
-    },
-    oldestOther: (id, kind, status, ids) => {
-      const left = new Set(ids);
-      for (const row of waiting.iterate(id, kind, status)) if (!left.has(row.id)) return row.since;
-      return undefined;
-    },
   };
 }
 
