@@ -15,11 +15,16 @@ export function describeClosing(h: Harness): void {
       const attempts = [
         h.store.snapshot(),
         h.store.projects(),
+        h.store.statuses({}),
         h.store.loadHealth('p'),
         h.store.pendingFailures({ limitPerProject: 1 }),
         h.commit('p', {}),
       ];
-      for (const attempt of attempts) await expect(attempt).rejects.toBeInstanceOf(StoreError);
+      for (const attempt of attempts) {
+        const error: unknown = await attempt.catch((caught: unknown) => caught);
+        expect(error).toBeInstanceOf(StoreError);
+        expect(error).toHaveProperty('message', 'the store is closed');
+      }
     });
 
     it('ends a running prune early and without an error', async () => {

@@ -72,6 +72,10 @@ describePostgres('the snapshot of owned projects', (open) => {
             await pollUnchanged(worker, project, at, random() < 0.5);
           }
         },
+        'a failed commit': async () => {
+          const health = { ...healthAt(at), up: false, consecutiveFailures: 1 };
+          for (const { store } of workers) store.keepHealth(pick(configured), health);
+        },
         settle: async () => {
           const worker = pick(workers);
           const pending = await worker.store.pendingFailures({ limitPerProject: 3 });
