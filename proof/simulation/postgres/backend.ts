@@ -149,13 +149,14 @@ function watch(
     const onClaimed = kinds.claims ? process.onClaiming() : undefined;
     const rows = await server.run(statement, values, START + kernel.now());
     if (kinds.configures) {
-      const projects = values[0] as readonly string[];
+      const projects = JSON.parse(String(values[0])) as readonly string[];
       kernel.note(`${name} configures ${projects.join()}`);
       const added = projects.filter((id) => before?.get(id)?.removed_at !== null);
       process.onConfigured({ projects, added });
     }
     if (kinds.postponesFailure || kinds.settlesFailure) {
-      const project = await server.projectOf(Number(values[0]));
+      const [, parameter] = /\bf\.transition_id = \$(\d+)/.exec(statement.text) ?? [];
+      const project = await server.projectOf(Number(values[Number(parameter) - 1]));
       if (project?.removed_at === null) process.onFailureTaken(project.id);
     }
     if (onClaimed !== undefined) {

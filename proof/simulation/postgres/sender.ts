@@ -223,8 +223,8 @@ const PATTERNS = {
   configures: /SET removed_at = CASE WHEN\b/,
   /** Gives a worker projects. */
   claims: /SET owner = \$1, token = gen_random_uuid\(\)/,
-  postponesFailure: /UPDATE evalwatch\.failure f\s+SET tries = \$2/,
-  settlesFailure: /UPDATE evalwatch\.failure f\s+SET settled_at = \$2/,
+  postponesFailure: /UPDATE evalwatch\.failure AS f\s+SET tries\b/,
+  settlesFailure: /UPDATE evalwatch\.failure AS f\s+SET settled_at\b/,
   renewsLease: /INSERT INTO evalwatch\.worker\b/,
   /** Reads the leases of all workers. */
   readsLeases: /\bAS has_free\b/,
