@@ -236,7 +236,7 @@ export class Worker {
   rateLimit(perSecond: number): RateLimit | undefined {
     const { coordinator, clock, onError } = this.#options;
     if (perSecond === 0) return undefined;
-    const workers = () => this.#liveWorkers;
+    const workers = () => this.liveWorkers();
     return new SharedRate({ perSecond, coordinator, workers, clock, onError });
   }
 

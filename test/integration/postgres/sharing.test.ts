@@ -108,6 +108,8 @@ describePostgres('workers on one PostgreSQL database', (open) => {
       expect(await paused.store.commitPoll({ ...unchanged, token })).toBeUndefined();
       const refused = { project: 'p' };
       expect(paused.log.of('store.commit_refused')).toMatchObject([refused, refused, refused]);
+      const wasHeld = async () => (await paused.coordinator.renew(paused.identity)).wasHeld;
+      expect([await wasHeld(), await wasHeld()]).toEqual([false, true]);
       expect((await other.store.loadHealth('p')).lastPollAt).toBe(1000);
       expect(await other.see('p', { x: 'FAILED' })).toHaveLength(1);
 

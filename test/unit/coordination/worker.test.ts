@@ -126,6 +126,23 @@ describe('a project that is given back', () => {
   );
 });
 
+it('a project whose health cannot be stored is not given back, but taken again', async () => {
+  const first = workerOver(rows, 'first', ids(2));
+  await first.worker.start();
+  const before = new Map(first.tokens);
+  const second = workerOver(rows, 'second', ids(2));
+  await second.worker.start();
+  first.database('loses health');
+  await pass(BEAT);
+  expect(first.may()).toEqual([]);
+  expect(rows.projectsOf('first')).toEqual(ids(2));
+  await pass(4 * BEAT);
+  expect([rows.projectsOf('first'), first.tokens]).toEqual([ids(2), before]);
+  first.database('none');
+  await pass(2 * BEAT);
+  expect([first.may().length, second.may().length]).toEqual([1, 1]);
+});
+
 describe('the list of the database', () => {
   it('decides what a worker owns: others are dropped, and those under another token taken anew', async () => {
     const [only] = await crew(rows, 1, ids(3));

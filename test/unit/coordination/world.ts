@@ -123,6 +123,7 @@ type Fault =
   | 'none'
   | 'fails'
   | 'hangs'
+  | 'loses health'
   | 'loses releases'
   | 'loses answers to releases'
   | 'loses answers to claims';
@@ -153,7 +154,9 @@ export function workerOver(
       disown: (project) => tokens.delete(project),
       isCommitting: (project) => committing.has(project),
       planTick: (project, at) => planned.push([project, at]),
-      flush: () => Promise.resolve(),
+      flush: async () => {
+        if (fault === 'loses health') throw new StoreError('io', 'no connection');
+      },
     },
     restoreProjects: async (asked) => {
       rows.configure(asked);
