@@ -90,31 +90,40 @@ it('a scheduled run that comes due during a requested poll starts after it', asy
   void scheduling.stop(0);
 });
 
-it('a stop begins no poll, and gives up the projects once polls and reports have ended', async () => {
-  const { scheduling, engine, reporter, worker, polls } = setUp({ projects: ['p'] });
-  const reported = Promise.withResolvers<void>();
-  reporter.stop.mockReturnValue(reported.promise);
-  const requested = scheduling.pollNow('p');
-  // A run that waits for the requested poll does not begin after the stop.
-  await vi.advanceTimersByTimeAsync(9800);
-  expect([reporter.start.mock.calls.length, scheduling.isActive()]).toEqual([1, true]);
-  const onStopped = vi.fn<() => void>();
-  const stopped = scheduling.stop(8000).then(onStopped);
-  expect(engine.shutdown.begin).toHaveBeenCalledExactlyOnceWith(8000);
-  expect(scheduling.isActive()).toBe(false);
-  const onEnded = vi.fn<() => void>();
-  void worker.stop.mock.calls[0]?.[0].then(onEnded);
-  await turn();
-  reported.resolve();
-  await turn();
-  expect([onEnded.mock.calls, onStopped.mock.calls]).toEqual([[], []]);
+it.each([
+  ['polls', 'reports'],
+  ['reports', 'polls'],
+])(
+  'a stop begins no poll, and gives up the projects once %s and then %s have ended',
+  async (first) => {
+    const { scheduling, engine, reporter, worker, polls } = setUp({ projects: ['p'] });
+    const reported = Promise.withResolvers<void>();
+    reporter.stop.mockReturnValue(reported.promise);
+    const requested = scheduling.pollNow('p');
+    // A run that waits for the requested poll does not begin after the stop.
+    await vi.advanceTimersByTimeAsync(9800);
+    expect([reporter.start.mock.calls.length, scheduling.isActive()]).toEqual([1, true]);
+    const onStopped = vi.fn<() => void>();
+    const stopped = scheduling.stop(8000).then(onStopped);
+    expect(engine.shutdown.begin).toHaveBeenCalledExactlyOnceWith(8000);
+    expect(scheduling.isActive()).toBe(false);
+    const onEnded = vi.fn<() => void>();
+    void worker.stop.mock.calls[0]?.[0].then(onEnded);
+    const endPoll = () => polls[0]?.resolve(FINISHED);
+    await turn();
+    if (first === 'polls') endPoll();
+    else reported.resolve();
+    await turn();
+    expect([onEnded.mock.calls, onStopped.mock.calls]).toEqual([[], []]);
 
-  polls[0]?.resolve(FINISHED);
-  await Promise.all([requested, stopped]);
-  expect(onEnded).toHaveBeenCalledOnce();
-  expect(await scheduling.pollNow('p')).toMatchObject({ refusal: 'elsewhere' });
-  expect(polls.length).toBe(1);
-});
+    endPoll();
+    reported.resolve();
+    await Promise.all([requested, stopped]);
+    expect(onEnded).toHaveBeenCalledOnce();
+    expect(await scheduling.pollNow('p')).toMatchObject({ refusal: 'elsewhere' });
+    expect(polls.length).toBe(1);
+  },
+);
 
 it('is active only while its worker is connected', () => {
   const { scheduling, worker } = setUp();
