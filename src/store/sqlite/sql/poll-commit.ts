@@ -2,9 +2,9 @@ import type { Kind } from '../../../domain/status.ts';
 import type { Transition } from '../../../domain/transition.ts';
 import type { CommittedTransition } from '../../../monitor/ports/store.ts';
 import { type RecordColumns, toHealthColumns, unknownProject } from '../../rows.ts';
+import { forSqlite } from '../../sql.ts';
 import type { Connection } from '../connection.ts';
 import type { HealthRow, ListingRows, PollPart } from './poll-rows.ts';
-import { NEW_TOKEN } from './projects.ts';
 
 /** Rows of one insert statement: each then takes two thirds of the time of one in a statement by itself. */
 const ROWS_TOGETHER = 20;
@@ -97,9 +97,9 @@ function prepare(db: Connection) {
       .prepare<[id: string], number>('SELECT project_key FROM project WHERE id = ?')
       .pluck(),
     updateListings: db.prepare(
-      `UPDATE project SET token = ${NEW_TOKEN},
+      forSqlite(`UPDATE project SET token = gen_random_uuid(),
          prompts = coalesce(:prompts, prompts), datasets = coalesce(:datasets, datasets)
-       WHERE project_key = :key AND token = :token`,
+       WHERE project_key = :key AND token = :token`),
     ),
     updateHealth: db.prepare<HealthRow>(
       `UPDATE project SET

@@ -49,9 +49,6 @@ export function createProjects(db: Connection): Projects {
   };
 }
 
-/** A random text, as a token. */
-export const NEW_TOKEN = 'lower(hex(randomblob(16)))';
-
 export function toFigures(row: ProjectRow): ProjectFigures {
   return toProjectFigures({
     ...row,
