@@ -1,5 +1,6 @@
 import { expect, it, vi } from 'vitest';
 import { learnFirst } from '../../../src/app/maintenance.ts';
+import { Metrics } from '../../../src/metrics/metrics.ts';
 import { ask } from '../../support/ask.ts';
 import { startHere } from '../../support/daemon-here.ts';
 import { workspace } from '../../support/evalwatch.ts';
@@ -15,11 +16,11 @@ it('the first scrapes of a daemon wait until the limits are learned', async () =
   await using space = await workspace('http://127.0.0.1:1');
   await using daemon = await startHere(space);
   const url = await daemon.url();
-  const onAnswer = vi.fn<() => void>();
-  const scraped = ask(`${url}/metrics`).finally(onAnswer);
+  const render = vi.spyOn(Metrics.prototype, 'render');
+  const scraped = ask(`${url}/metrics`);
   // The scrape was received before this probe is answered.
   expect((await ask(`${url}/-/healthy`)).status).toBe(200);
-  expect(onAnswer).not.toHaveBeenCalled();
+  expect(render).not.toHaveBeenCalled();
   learned.resolve();
   expect((await scraped).text).toContain('evalwatch_build_info');
 });
