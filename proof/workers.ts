@@ -43,7 +43,7 @@ export const workers: Row = {
       what: 'a worker reports failures of projects that others own',
       file: 'store/failures.ts',
       replace: OTHERS_FAILURES,
-      notice: /2 lines of/,
+      notice: /[23] lines of/,
     },
     {
       what: 'a worker rejects a newer schema that is compatible',

@@ -106,16 +106,6 @@ const SETTLE: Change = {
     FROM counted c JOIN evalwatch.project p ON p.project_key = c.project_key`,
 };
 
-/** Gives a project that another worker owns by now a new token, so that its owner reads its totals again. */
-const SETTLE_OF_WORKER: Change = {
-  ...SETTLE,
-  first: {
-    ...SETTLE.first,
-    told: `UPDATE evalwatch.project p SET token = gen_random_uuid() FROM settled s
-      WHERE p.project_key = s.project_key AND p.owner IS DISTINCT FROM :worker`,
-  },
-};
-
 /**
  * `Store.settleFailure`, even if another worker owns the project by now, because its line is written. Changes nothing if it is
  * settled, or if a database that lost commits gave its number to another one. Run one at a time: it counts the error_ids of the
@@ -127,11 +117,9 @@ export async function settleFailure(
   { transitionId, token }: FailureKey,
   settled: Settled,
   at: number,
-  worker?: string,
 ): Promise<(ErrorTotal & { readonly project: string }) | undefined> {
   const { errorInfo, reason, cause } = settled;
-  const change = worker === undefined ? SETTLE : SETTLE_OF_WORKER;
-  const [counted] = await write<ErrorTotal & { readonly project: string }>(change, {
+  const [counted] = await write<ErrorTotal & { readonly project: string }>(SETTLE, {
     transitionId,
     token,
     at,
@@ -141,7 +129,6 @@ export async function settleFailure(
     reason,
     cause,
     label: errorLabel(errorInfo),
-    worker,
   });
   return counted;
 }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { ErrorTotal } from '../domain/failure.ts';
 import type { Kind, UnfinishedStatus } from '../domain/status.ts';
 import { lostOldest, nextSummary, type Summary } from '../domain/summary.ts';
@@ -16,16 +17,18 @@ import { toListingSnapshot } from './rows.ts';
 export class Figures {
   #projects = new Map<string, ProjectFigures>();
 
-  /** Makes these the projects. `added` has those that are new here, or new again; the others stay as they are. */
-  configure(ids: readonly string[], added: readonly ProjectFigures[]): void {
-    const known = new Map(this.#projects);
-    for (const figures of added) known.set(figures.snapshot.project, figures);
-    const inOrder = ids.toSorted((one, other) => Buffer.from(one).compare(Buffer.from(other)));
+  /** Drops other projects than these. */
+  keep(ids: readonly string[]): void {
+    const kept = new Set(ids);
+    for (const id of this.#projects.keys()) if (!kept.has(id)) this.#projects.delete(id);
+  }
+
+  /** Puts the projects in the order of their ids, in which scrapes show them. */
+  sort(): void {
+    const ids = [...this.#projects.keys()].toSorted();
+    const known = this.#projects;
     this.#projects = new Map();
-    for (const id of inOrder) {
-      const figures = known.get(id);
-      if (figures !== undefined) this.#projects.set(id, figures);
-    }
+    for (const id of ids) this.set(id, known.get(id));
   }
 
   /** Sets the figures of a project; undefined for one that this process no longer polls. */
@@ -62,15 +65,20 @@ export class Figures {
     this.#projects.set(project, { snapshot, summaries });
   }
 
-  /** Changes the failures with some error_ids; undefined for those that are counted no longer. */
-  changeErrors(project: string, totals: ReadonlyMap<string, ErrorTotal | undefined>): void {
+  /** Changes the failures with one error_id; undefined if they are counted no longer. */
+  changeError(project: string, changed: string, total: ErrorTotal | undefined): void {
+    const errors = this.#projects.get(project)?.snapshot.listings.get('prompt')?.errors ?? [];
+    const others = errors.filter(({ label }) => label !== changed);
+    this.setErrors(project, total === undefined ? others : [...others, total]);
+  }
+
+  /** Sets the failures with each error_id. */
+  setErrors(project: string, totals: readonly ErrorTotal[]): void {
     const known = this.#projects.get(project);
     const prompts = known?.snapshot.listings.get('prompt');
     if (known === undefined || prompts === undefined) return;
-    const errors = [
-      ...prompts.errors.filter(({ label }) => !totals.has(label)),
-      ...totals.values().filter((total) => total !== undefined),
-    ].toSorted((one, other) => (one.label < other.label ? -1 : 1));
+    const errors = totals.toSorted((one, other) => (one.label < other.label ? -1 : 1));
+    if (isDeepStrictEqual(errors, prompts.errors)) return;
     const listings = new Map(known.snapshot.listings).set('prompt', { ...prompts, errors });
     this.#projects.set(project, { ...known, snapshot: { ...known.snapshot, listings } });
   }

@@ -6,8 +6,8 @@ import type { Change, Db } from './sql.ts';
 
 /**
  * Makes `ids`, a JSON array, the configured projects. One that is added or removed gets another token, so that no poll from
- * before is committed. A removed project keeps its owner, who reports its failures. Returns the ids of the projects that were
- * not configured before.
+ * before is committed. A removed project keeps its owner, who reports its failures. What retention deletes at the same moment
+ * is added anew.
  */
 export const CONFIGURE: Change = {
   name: 'configure_projects',
@@ -19,12 +19,12 @@ export const CONFIGURE: Change = {
       RETURNING id, removed_at`,
     added: `INSERT INTO evalwatch.project (id, configured_at, token)
       SELECT w.id, CAST(:at AS bigint), gen_random_uuid() FROM wanted w
-      WHERE NOT EXISTS (SELECT 1 FROM evalwatch.project p WHERE p.id = w.id)
+      WHERE NOT EXISTS (SELECT 1 FROM evalwatch.project p WHERE p.id = w.id AND p.removed_at IS NULL)
       ORDER BY w.id
       ON CONFLICT (id) DO NOTHING
       RETURNING id`,
   },
-  last: 'SELECT id FROM added UNION ALL SELECT id FROM changed WHERE removed_at IS NULL',
+  last: 'SELECT count(*) FROM added',
 };
 
 /** `Store.loadHealth`. @throws {StoreError} for a project that was never configured, or is pruned */

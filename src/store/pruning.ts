@@ -49,26 +49,6 @@ const DURATION = 'project_key, status, day, bucket';
 const TOTAL = 'project_key, label';
 const STATUSES = UNFINISHED_STATUSES.map((status) => `SELECT '${status}' AS status`);
 
-/** Deletes old totals of error_ids: of all projects, or of those that a worker owns, so that no other has them in memory. */
-function deleteTotals(isOwned = '', lock = ''): Change {
-  const old = some(
-    'r.project_key, r.label, p.id AS project',
-    `evalwatch.error_total r JOIN evalwatch.project p ON p.project_key = r.project_key
-      WHERE r.last_seen_at < :before AND r.label NOT IN (${SPECIAL}) ${isOwned}`,
-  );
-  return {
-    name: 'prune_error_totals',
-    first: {
-      old: `${old}${lock}`,
-      deleted: `DELETE FROM evalwatch.error_total WHERE (${TOTAL}) IN (SELECT ${TOTAL} FROM old)`,
-    },
-    last: 'SELECT project, label FROM old',
-  };
-}
-
-const TOTALS = deleteTotals();
-const TOTALS_OF_WORKER = deleteTotals('AND p.owner = :worker', ' FOR SHARE OF p');
-
 /** Run in this order, each until it finds no rows. */
 const STEPS: readonly Change[] = [
   {
@@ -113,6 +93,18 @@ const STEPS: readonly Change[] = [
       )
       .join(' AND ')} RETURNING project_key`,
   },
+  {
+    name: 'prune_error_totals',
+    first: {
+      old: some(
+        'r.project_key, r.label, p.id AS project',
+        `evalwatch.error_total r JOIN evalwatch.project p ON p.project_key = r.project_key
+          WHERE r.last_seen_at < :before AND r.label NOT IN (${SPECIAL})`,
+      ),
+      deleted: `DELETE FROM evalwatch.error_total WHERE (${TOTAL}) IN (SELECT ${TOTAL} FROM old)`,
+    },
+    last: 'SELECT project, label FROM old',
+  },
 ];
 
 /**
@@ -126,13 +118,11 @@ export async function prune(
   limits: PruneLimits,
   isClosing: () => boolean,
   onForgotten: (project: string, label: string) => void,
-  worker?: string,
 ): Promise<void> {
-  for (const step of [...STEPS, worker === undefined ? TOTALS : TOTALS_OF_WORKER]) {
+  for (const step of STEPS) {
     for (let found = 1; found > 0 && !isClosing();) {
       const rows = await write<{ readonly project?: string; readonly label?: string }>(step, {
         ...limits,
-        worker,
       });
       for (const { project, label } of rows) {
         if (project !== undefined && label !== undefined) onForgotten(project, label);

@@ -176,9 +176,9 @@ function toSettlement(row: FailureColumns): Settlement {
 }
 
 /** The columns of `error_total`, without its project. */
-type ErrorTotalColumns = readonly [label: string, count: number, firstSeenAt: number];
+export type ErrorTotalColumns = readonly [label: string, count: number, firstSeenAt: number];
 
-function toErrorTotals(rows: readonly ErrorTotalColumns[]): readonly ErrorTotal[] {
+export function toErrorTotals(rows: readonly ErrorTotalColumns[]): readonly ErrorTotal[] {
   return rows.map(([label, count, firstSeenAt]) => ({ label, count, firstSeenAt }));
 }
 

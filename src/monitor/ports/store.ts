@@ -84,7 +84,7 @@ export interface ListingSnapshot {
   readonly lastFailureAt: number | undefined;
   /** For each of PENDING and RUNNING, when its oldest record was first seen in that status, epoch ms. */
   readonly oldest: ReadonlyMap<UnfinishedStatus, number>;
-  /** Settled failures of prompts by error_id, at most 22 entries; empty for datasets. */
+  /** Settled failures of prompts by error_id, usually at most 22 entries; empty for datasets. */
   readonly errors: readonly ErrorTotal[];
 }
 
@@ -316,8 +316,8 @@ export interface PruneLimits {
 }
 
 /**
- * State of one daemon, or of all workers. A method that rejects with a {@link StoreError} has changed nothing, except
- * `configureProjects`.
+ * State of one daemon, or of all workers. A commit of a poll that rejects with a {@link StoreError} has changed nothing; other
+ * methods may have, where an answer was lost or after a part.
  */
 export interface Store extends StoreReader {
   /**

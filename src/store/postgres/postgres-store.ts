@@ -132,7 +132,7 @@ export class PostgresStore extends PostgresReader implements Store {
     first: SizeRow | undefined,
     onClosed: () => Promise<void>,
   ) {
-    const { clock, emit, signal } = options;
+    const { worker, clock, emit, signal } = options;
     super(database, clock);
     this.serverVersion = first?.server_version ?? '';
     this.#database = database;
@@ -143,7 +143,7 @@ export class PostgresStore extends PostgresReader implements Store {
     const reads = createPostgresDb(read);
     this.#reported = reads;
     this.#change = createPostgresWrite(write);
-    this.#owned = new OwnedProjects({ database, reads, write, clock, emit, signal });
+    this.#owned = new OwnedProjects({ worker, database, reads, write, clock, emit, signal });
     this.#measured(first);
   }
 
@@ -212,11 +212,10 @@ export class PostgresStore extends PostgresReader implements Store {
 
   async settleFailure(...asked: Parameters<Store['settleFailure']>): Promise<void> {
     this.#assertOpen();
-    const settle = () => settleFailure(this.#change, ...asked, this.#options.worker);
-    const settled = await this.#inSettlementQueue(settle);
+    const settled = await this.#inSettlementQueue(() => settleFailure(this.#change, ...asked));
     if (settled === undefined) return;
     const { project, ...total } = settled;
-    this.#owned.figures.changeErrors(project, new Map([[total.label, total]]));
+    this.#owned.figures.changeError(project, total.label, total);
   }
 
   async postponeFailure(...asked: Parameters<Store['postponeFailure']>): Promise<void> {
@@ -230,8 +229,8 @@ export class PostgresStore extends PostgresReader implements Store {
     const deleteRows: Write = (...asked) =>
       this.#inProjectQueue(async () => (isClosing() ? [] : await this.#change(...asked)));
     const forget = (project: string, label: string) =>
-      this.#owned.figures.changeErrors(project, new Map([[label, undefined]]));
-    await prune(deleteRows, limits, isClosing, forget, this.#options.worker);
+      this.#owned.figures.changeError(project, label, undefined);
+    await prune(deleteRows, limits, isClosing, forget);
   }
 
   async size(): Promise<{ readonly database: number; readonly wal: undefined }> {

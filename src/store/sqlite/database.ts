@@ -18,7 +18,7 @@ import { createKnown, type ReadKnown } from './sql/known.ts';
 import { migrate, readMigrations, SCHEMA_VERSION, schemaVersion } from './sql/migrate.ts';
 import { createPollCommit } from './sql/poll-commit.ts';
 import type { HealthRow, PollPart } from './sql/poll-rows.ts';
-import { createProjects, type ProjectRow, type Projects } from './sql/projects.ts';
+import { createProjects, type ProjectRow } from './sql/projects.ts';
 import { createSelect } from './sql/reads.ts';
 import { createTransactions, type Place } from './sql/transactions.ts';
 
@@ -26,7 +26,7 @@ import { createTransactions, type Place } from './sql/transactions.ts';
 export interface Reads {
   /** Answers a text for both engines (`Db.read`). */
   readonly select: (text: string, parameters: Values) => readonly unknown[];
-  readonly projectsAfter: (id: string) => readonly ProjectRow[];
+  readonly projectsOf: (ids: readonly string[]) => readonly ProjectRow[];
   readonly known: ReadKnown;
   /** @throws {StoreError} `replaced` if the store's files are no longer those that were opened */
   readonly assertInPlace: () => void;
@@ -34,7 +34,6 @@ export interface Reads {
 
 /** Writing methods, to be called in a transaction. */
 export interface Writes {
-  readonly configureProjects: Projects['configure'];
   readonly commitPoll: (part: PollPart) => Awaited<ReturnType<Store['commitPoll']>>;
   /** Writes the health of polls that changed nothing. Skips a project that was deleted. */
   readonly writeHealth: (rows: readonly HealthRow[]) => void;
@@ -165,7 +164,7 @@ function createReads(db: Connection): Omit<Reads, 'assertInPlace'> {
   const projects = createProjects(db);
   return {
     select: createSelect(db),
-    projectsAfter: (id) => projects.after(id),
+    projectsOf: projects.of,
     known: createKnown(db),
   };
 }
@@ -173,7 +172,6 @@ function createReads(db: Connection): Omit<Reads, 'assertInPlace'> {
 function createWrites(db: Connection): Writes {
   const polls = createPollCommit(db);
   return {
-    configureProjects: createProjects(db).configure,
     commitPoll: polls.commit,
     writeHealth: polls.writeHealth,
     change: createChanges(db),

@@ -44,9 +44,13 @@ class SqliteReader extends SqliteReads implements StoreReader {
     const backlog = readable.db.prepare<[], BacklogColumns>(forSqlite(BACKLOG));
     // One transaction, so that all figures are of the same moment.
     this.#snapshot = readable.db.transaction((only?: string) => {
+      if (only !== undefined) {
+        const shown = projects.of([only]).map((row) => toFigures(row).snapshot);
+        return { projects: shown, backlog: toBacklog(backlog.get()) };
+      }
       const shown: ProjectSnapshot[] = [];
       for (let after = ''; ;) {
-        const page = projects.after(after, only);
+        const page = projects.after(after);
         for (const row of page) shown.push(toFigures(row).snapshot);
         after = page.at(-1)?.id ?? '';
         if (page.length < PAGE_PROJECTS) break;

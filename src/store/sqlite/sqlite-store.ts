@@ -1,4 +1,3 @@
-import { inTurns } from '../../domain/turns.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
@@ -17,7 +16,7 @@ import type {
 import { Figures, summariesAfter } from '../figures.ts';
 import { postponeFailure, readPendingFailures, settleFailure } from '../failures.ts';
 import { HealthQueue } from '../health-queue.ts';
-import { readHealth, readOldestOthers } from '../projects.ts';
+import { CONFIGURE, readHealth, readOldestOthers } from '../projects.ts';
 import { prune } from '../pruning.ts';
 import { toHealthColumns } from '../rows.ts';
 import { createDb, type Db, type Write } from '../sql.ts';
@@ -63,7 +62,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
     const thread = await start(paths, onUpgrade);
     if (found === 'absent') options.onCreated?.(file);
     const store = new SqliteStore(file, thread, options);
-    await store.readFigures();
+    await store.readFigures(await store.projects());
     return store;
   });
 }
@@ -101,17 +100,20 @@ export class SqliteStore extends SqliteReads implements Store {
     this.#files = watchFiles(clock, () => this.#readOrEmit({ method: 'assertInPlace', args: [] }));
   }
 
-  /** Reads the figures of all configured projects in pages, so that the main thread reads few at once. */
-  async readFigures(): Promise<void> {
-    const projects: ProjectFigures[] = [];
-    for (let after = ''; ;) {
-      const page = await this.#thread.read({ method: 'projectsAfter', args: [after] });
-      projects.push(...page.map(toFigures));
-      if (page.length < PAGE_PROJECTS) break;
-      after = page.at(-1)?.id ?? '';
+  /**
+   * Reads the figures of those of these projects, the configured ones, that are not known yet. In pages, so that the main thread
+   * reads few at once; each is put in place in the turn of its answer, before those of later writes.
+   */
+  async readFigures(ids: readonly string[]): Promise<void> {
+    this.#figures.keep(ids);
+    const missing = ids.filter((id) => !this.#figures.has(id));
+    for (let start = 0; start < missing.length; start += PAGE_PROJECTS) {
+      const page = missing.slice(start, start + PAGE_PROJECTS);
+      for (const row of await this.#thread.read({ method: 'projectsOf', args: [page] })) {
+        this.#figures.set(row.id, toFigures(row));
+      }
     }
-    const ids = projects.map(({ snapshot }) => snapshot.project);
-    this.#figures.configure(ids, projects);
+    this.#figures.sort();
   }
 
   /** Whether the store's files were those that were opened, as of the last comparison, at most about a second ago. */
@@ -125,12 +127,8 @@ export class SqliteStore extends SqliteReads implements Store {
   }
 
   async configureProjects(ids: readonly string[], at: number): Promise<void> {
-    this.#assertOpen();
-    const added = await this.#queue.write({ method: 'configureProjects', args: [ids, at] });
-    const projects: ProjectFigures[] = [];
-    const read = (row: string) => void projects.push(toFigures(JSON.parse(row)));
-    await inTurns(added, read, PAGE_PROJECTS);
-    this.#figures.configure(ids, projects);
+    await this.#write(CONFIGURE, { ids: JSON.stringify(ids), at });
+    await this.readFigures(ids);
   }
 
   async loadHealth(project: string): Promise<PollHealth> {
@@ -167,7 +165,7 @@ export class SqliteStore extends SqliteReads implements Store {
     const settled = await settleFailure(this.#write, ...asked);
     if (settled === undefined) return;
     const { project, ...total } = settled;
-    this.#figures.changeErrors(project, new Map([[total.label, total]]));
+    this.#figures.changeError(project, total.label, total);
   }
 
   async postponeFailure(...asked: Parameters<Store['postponeFailure']>): Promise<void> {
@@ -177,7 +175,7 @@ export class SqliteStore extends SqliteReads implements Store {
   async prune(limits: PruneLimits): Promise<void> {
     const isClosing = () => this.#closing !== undefined;
     await prune(this.#write, limits, isClosing, (project, label) => {
-      this.#figures.changeErrors(project, new Map([[label, undefined]]));
+      this.#figures.changeError(project, label, undefined);
     });
   }
 

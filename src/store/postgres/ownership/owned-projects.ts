@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Ownership } from '../../../coordination/ports.ts';
+import { inTurns } from '../../../domain/turns.ts';
 import type { StoreError } from '../../../monitor/errors.ts';
 import type { Observer } from '../../../monitor/events.ts';
 import type { Clock } from '../../../monitor/ports/clock.ts';
@@ -14,18 +15,24 @@ import { Figures, summariesAfter } from '../../figures.ts';
 import { HealthQueue } from '../../health-queue.ts';
 import { findHealth, readOldestOthers } from '../../projects.ts';
 import { toBacklog } from '../../reads.ts';
-import { unknownProject } from '../../rows.ts';
+import { toErrorTotals, unknownProject } from '../../rows.ts';
 import type { Db } from '../../sql.ts';
 import type { Database, Statement } from '../database.ts';
 import { commitOf, type CommitRow, MADE, type PollStatement, withIds } from '../sql/poll-commit.ts';
 import { FLUSH, flushInput, type WaitingHealth } from '../sql/projects.ts';
-import { SCRAPE, type ScrapeRow } from '../sql/snapshot.ts';
+import { SCRAPE, type ScrapeRow, TOTALS, type TotalsRow } from '../sql/snapshot.ts';
 
 const REPEAT_AFTER_MS = 500;
+/** How often the totals by error_id are read again for scrapes, ms. */
+const READ_TOTALS_EVERY_MS = 60_000;
+/** Number of projects whose totals are compared in one turn of the event loop. */
+const PROJECTS_PER_TURN = 250;
 
 type Run = <Row>(statement: Statement, values: readonly unknown[]) => Promise<readonly Row[]>;
 
 export interface OwnedProjectsOptions {
+  /** Name of this worker. */
+  readonly worker: string;
   readonly database: Pick<Database, 'attempt' | 'query'>;
   /** Both emit `store.commit_failed` for a failure; `write` also emits `store.committed`. */
   readonly reads: Db;
@@ -47,6 +54,8 @@ export class OwnedProjects implements Ownership {
   readonly #health: HealthQueue<WaitingHealth>;
   readonly #nextTicks = new Map<string, number>();
   readonly #committing = new Set<string>();
+  /** When the totals were last read, monotonic ms. */
+  #totalsReadAt = -Infinity;
 
   constructor(options: OwnedProjectsOptions) {
     this.#options = options;
@@ -101,8 +110,13 @@ export class OwnedProjects implements Ownership {
     this.figures.change(project, health);
   }
 
-  /** Returns the configured projects among these. Reads only what concerns the others as well. @throws {StoreError} */
+  /**
+   * Returns the configured projects among these. Reads only what concerns the others as well, and once a minute the totals by
+   * error_id.
+   * @throws {StoreError}
+   */
   async snapshot(): Promise<OwnedSnapshot> {
+    await this.#readTotals();
     const [row] = await this.#options.database.query<ScrapeRow>(SCRAPE);
     if (row === undefined) throw new Error('an aggregate without groups has one row');
     return {
@@ -115,6 +129,25 @@ export class OwnedProjects implements Ownership {
   /** Writes waiting health one last time. Ignores a failure of the database. */
   async close(): Promise<void> {
     await this.#health.close();
+  }
+
+  /**
+   * The totals in memory are those of the settlements and of the pruning of this worker. What a former owner settles late, what
+   * others prune, and what was done although its answer was lost, is read here.
+   */
+  async #readTotals(): Promise<void> {
+    const { database, clock, worker } = this.#options;
+    const last = this.#totalsReadAt;
+    if (clock.monotonic() - last < READ_TOTALS_EVERY_MS) return;
+    this.#totalsReadAt = clock.monotonic();
+    try {
+      const rows = await database.query<TotalsRow>(TOTALS, [worker]);
+      const set = ({ id, errors }: TotalsRow) => this.figures.setErrors(id, toErrorTotals(errors));
+      await inTurns(rows, set, PROJECTS_PER_TURN);
+    } catch (error) {
+      this.#totalsReadAt = last;
+      throw error;
+    }
   }
 
   async #commit(

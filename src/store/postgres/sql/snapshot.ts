@@ -1,5 +1,10 @@
 import type { StoreSnapshot } from '../../../monitor/ports/store.ts';
-import { HEALTH_COLUMNS, type ProjectColumns, toProjectFigures } from '../../rows.ts';
+import {
+  type ErrorTotalColumns,
+  HEALTH_COLUMNS,
+  type ProjectColumns,
+  toProjectFigures,
+} from '../../rows.ts';
 import { BACKLOG, type BacklogColumns, toBacklog } from '../../reads.ts';
 import type { Statement } from '../database.ts';
 
@@ -7,6 +12,19 @@ import type { Statement } from '../database.ts';
 export const PROJECT_COLUMNS = `p.id, p.configured_at, ${HEALTH_COLUMNS}, p.prompts, p.datasets,
   (SELECT json_agg(json_build_array(e.label, e.count, e.first_seen_at) ORDER BY e.label)
    FROM evalwatch.error_total e WHERE e.project_key = p.project_key) AS errors`;
+
+/** Selects the totals by error_id of the configured projects of a worker, also of those without any. */
+export const TOTALS: Statement = {
+  text: `SELECT p.id, coalesce(json_agg(json_build_array(e.label, e.count, e.first_seen_at))
+      FILTER (WHERE e.label IS NOT NULL), '[]') AS errors
+    FROM evalwatch.project p LEFT JOIN evalwatch.error_total e ON e.project_key = p.project_key
+    WHERE p.owner = $1 AND p.removed_at IS NULL GROUP BY p.id`,
+};
+
+export interface TotalsRow {
+  readonly id: string;
+  readonly errors: readonly ErrorTotalColumns[];
+}
 
 /** Selects every configured project at one moment, as one JSON value, which takes a tenth of the time of rows. */
 export const SNAPSHOT: Statement = { name: 'snapshot', text: snapshotOf('') };

@@ -1,8 +1,6 @@
 import type { ProjectFigures } from '../../../monitor/ports/store.ts';
 import { HEALTH_COLUMNS, type HealthColumns, toProjectFigures } from '../../rows.ts';
-import { CONFIGURE } from '../../projects.ts';
 import type { Connection } from '../connection.ts';
-import { createChanges } from './changes.ts';
 
 /** A project with its figures, still in JSON. */
 export interface ProjectRow extends HealthColumns {
@@ -17,16 +15,10 @@ export interface ProjectRow extends HealthColumns {
 export const PAGE_PROJECTS = 250;
 
 export interface Projects {
-  /**
-   * `Store.configureProjects`, to be run in a transaction. Returns the projects that were not configured before, each as the
-   * JSON of a {@link ProjectRow}: thousands of texts pass to the main thread in a few milliseconds, and are parsed in turns.
-   */
-  readonly configure: (ids: readonly string[], at: number) => readonly string[];
-  /**
-   * Reads some of the configured projects in the order of their ids, those after this id; fewer than a page at the end.
-   * `only` restricts them to one project.
-   */
-  readonly after: (id: string, only?: string) => readonly ProjectRow[];
+  /** Reads those of these projects that are configured. */
+  readonly of: (ids: readonly string[]) => readonly ProjectRow[];
+  /** Reads some of the configured projects in the order of their ids, those after this id; fewer than a page at the end. */
+  readonly after: (id: string) => readonly ProjectRow[];
 }
 
 export function createProjects(db: Connection): Projects {
@@ -38,14 +30,9 @@ export function createProjects(db: Connection): Projects {
     `${select} AND p.id > ? ORDER BY p.id LIMIT ?`,
   );
   const project = db.prepare<[id: string], ProjectRow>(`${select} AND p.id = ?`);
-  const change = createChanges(db);
   return {
-    configure: (ids, at) => {
-      // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the text says what its rows are
-      const added = change(CONFIGURE, { ids: JSON.stringify(ids), at }) as { id: string }[];
-      return added.flatMap(({ id }) => project.all(id)).map((row) => JSON.stringify(row));
-    },
-    after: (id, only) => (only === undefined ? page.all(id, PAGE_PROJECTS) : project.all(only)),
+    of: (ids) => ids.flatMap((id) => project.all(id)),
+    after: (id) => page.all(id, PAGE_PROJECTS),
   };
 }
 

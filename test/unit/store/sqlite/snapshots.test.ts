@@ -5,17 +5,18 @@ import type { StoreSnapshot } from '../../../../src/monitor/ports/store.ts';
 import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
 import { openStore, type SqliteStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { UP } from '../../../contract/store/harness.ts';
+import { withCause } from '../../../support/failures.ts';
 import { fakeClock, listingOf } from '../../../support/monitor.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
 
 /** More than two pages of projects. */
 const IDS = Array.from({ length: 600 }, (_, n) => `p${String(n).padStart(3, '0')}`);
 
-/** Prepares the commit of a listing with this number of running prompts. */
-async function prepare(store: SqliteStore, project: string, running: number) {
+/** Prepares the commit of a listing with this number of prompts in a status. */
+async function prepare(store: SqliteStore, project: string, count: number, status = 'RUNNING') {
   const { token, listings: known } = await store.loadKnown(project, ['prompt']);
   const before = known.get('prompt') ?? { baselined: false, records: new Map() };
-  const statuses = Array.from({ length: running }, (_, n) => [n, 'RUNNING']);
+  const statuses = Array.from({ length: count }, (_, n) => [n, status]);
   const listing = listingOf(Object.fromEntries(statuses));
   const { changes } = await compareListing(before, listing, { at: 1, missingAfter: 3 });
   const listings = new Map([['prompt', changes] as const]);
@@ -51,4 +52,28 @@ it('a snapshot has in every page all commits made before it was requested', asyn
   expect(Object.keys(runningOf(await first))).toEqual(expect.arrayContaining(IDS.slice(300)));
   expect(runningOf(second)).toEqual(Object.fromEntries([...expected.slice(300), ['p520', 4]]));
   expect(await reader.snapshot()).toEqual(second);
+});
+
+it('a snapshot has what is settled while a reload adds its project again', async () => {
+  await using directory = await temporaryDirectory();
+  const path = join(directory.path, 'store.db');
+  await using opened = new AsyncDisposableStack();
+  const store = await openStore({ path, clock: fakeClock(), emit: () => {} });
+  opened.defer(() => store.close());
+  const reader = await openReader({ path });
+  opened.defer(() => reader.close());
+  await store.configureProjects(IDS, 1);
+  for (const status of ['RUNNING', 'FAILED']) {
+    for (const id of ['p000', 'p599']) await (await prepare(store, id, 1, status))();
+  }
+  const pending = await store.pendingFailures({ limitPerProject: 1 });
+  await store.configureProjects([], 2);
+  await Promise.all([
+    store.configureProjects(IDS, 3),
+    ...pending.map((failure) =>
+      store.settleFailure(failure, withCause({ reason: 'not_found' }), 4),
+    ),
+  ]);
+  expect(pending).toHaveLength(2);
+  expect(await store.snapshot()).toEqual(await reader.snapshot());
 });

@@ -8,7 +8,8 @@ import { migrate, readMigrations } from '../../../../src/store/sqlite/sql/migrat
 import { createKnown } from '../../../../src/store/sqlite/sql/known.ts';
 import { createPollCommit } from '../../../../src/store/sqlite/sql/poll-commit.ts';
 import { toParts } from '../../../../src/store/sqlite/sql/poll-rows.ts';
-import { createProjects } from '../../../../src/store/sqlite/sql/projects.ts';
+import { CONFIGURE } from '../../../../src/store/projects.ts';
+import { createChanges } from '../../../../src/store/sqlite/sql/changes.ts';
 import { openStore } from '../../../../src/store/sqlite/sqlite-store.ts';
 import { createTransactions } from '../../../../src/store/sqlite/sql/transactions.ts';
 import { changesOf } from '../../../contract/store/harness.ts';
@@ -40,13 +41,12 @@ describe('a failed transaction', () => {
 
   function poller() {
     const polls = createPollCommit(db);
-    const projects = createProjects(db);
     const run = createTransactions(db);
     const write = <Result>(work: () => Result) => run({ begins: true, ends: true }, work);
     return {
       run,
       write,
-      configure: () => write(() => projects.configure(['p'], 1)),
+      configure: () => write(() => createChanges(db)(CONFIGURE, { ids: '["p"]', at: 1 })),
       commit: (changes: Changes) => {
         const listings = new Map([['prompt', changes] as const]);
         const { token } = createKnown(db)('p', []);
@@ -116,7 +116,7 @@ describe('a failed transaction', () => {
       configureDirectly();
       throw new Error('broken');
     };
-    const configureDirectly = () => createProjects(db).configure(['x'], 1);
+    const configureDirectly = () => createChanges(db)(CONFIGURE, { ids: '["x"]', at: 1 });
     expect(() => write(broken)).toThrow('broken');
     expect(storedProjects()).toEqual([]);
     configure();
