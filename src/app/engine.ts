@@ -199,8 +199,8 @@ export class Engine {
     for (const [index, id] of added.entries()) this.#poller.watch(id, health[index]);
     this.#config = next;
     this.#projects = projects;
-    for (const id of before.keys()) if (!projects.has(id)) this.#poller.unwatch(id);
-    this.worker?.configure(ids, digestOf(next));
+    if (this.worker !== undefined) this.worker.configure(ids, digestOf(next));
+    else for (const id of before.keys()) if (!projects.has(id)) this.#poller.unwatch(id);
     this.#client.renewConnections();
     if (nextClient !== undefined) {
       this.#client = nextClient;

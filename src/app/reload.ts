@@ -99,6 +99,11 @@ export class Reload {
 
   async #reload(loading: Promise<Config>, content?: string): Promise<ReloadResult> {
     const before = this.#engine.config;
+    // With several workers it would change what the others poll.
+    if (this.#engine.shutdown.waits.aborted) {
+      loading.catch(() => {});
+      return { ok: false, reasons: ['evalwatch is stopping'] };
+    }
     try {
       const next = await loading;
       const reasons = changesOf(FIXED, before, next).map(

@@ -145,7 +145,8 @@ export class Scheduling {
     });
     const result = await this.#answerOf([polling]);
     if (result.pending > 0 || result.polled.length > 0) return result;
-    const error = `${name} was not polled: another worker took it over, a reload removed it, or evalwatch is stopping`;
+    if (!this.#isRunning) return { refusal: 'busy', error: 'evalwatch is stopping' };
+    const error = `${name} was not polled: another worker took it over, or a reload removed it`;
     return { refusal: 'elsewhere', error };
   }
 

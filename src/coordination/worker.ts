@@ -432,7 +432,8 @@ export class Worker {
       this.#unpoll(projects);
       await this.#ask(ownership.flush());
     }
-    for (const project of projects) {
+    // The report of a failure may have begun meanwhile. The next beat takes such a project again.
+    for (const project of projects.filter((each) => !this.#isBusy(each))) {
       const token = ownership.tokens.get(project);
       if (token !== undefined) this.#given.set(project, token);
       ownership.disown(project);

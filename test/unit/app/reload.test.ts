@@ -24,6 +24,7 @@ const CONFIG = { store: {}, web: {}, projects: [] } as unknown as Config;
 /** The engine of a daemon with a configuration in force, as a reload needs it. */
 function engineOf(inForce: () => Config, configure: (next: Config) => void) {
   const events: MonitorEvent[] = [];
+  const stopping = new AbortController();
   const engine = {
     get config() {
       return inForce();
@@ -31,8 +32,9 @@ function engineOf(inForce: () => Config, configure: (next: Config) => void) {
     configure: async (next: Config) => configure(next),
     expectations: { refresh: async () => {} },
     emit: (event: MonitorEvent) => void events.push(event),
+    shutdown: { waits: stopping.signal },
   };
-  return { engine: engine as unknown as Engine, events };
+  return { engine: engine as unknown as Engine, events, stopping };
 }
 
 const scheduling = { apply: () => {} } as unknown as Scheduling;
@@ -47,6 +49,16 @@ function reloadThatThrows(error: unknown) {
   const reload = new Reload(engine, scheduling, systemClock, async () => CONFIG);
   return { reload, events };
 }
+
+it('a reload during a stop changes nothing', async () => {
+  const configure = vi.fn<(next: Config) => void>();
+  const { engine, events, stopping } = engineOf(() => CONFIG, configure);
+  const reload = new Reload(engine, scheduling, systemClock, async () => CONFIG);
+  stopping.abort();
+  expect(await reload.run()).toEqual({ ok: false, reasons: ['evalwatch is stopping'] });
+  expect(configure).not.toHaveBeenCalled();
+  expect(events).toEqual([]);
+});
 
 it.each([
   new StoreError('io', 'the disk is gone'),

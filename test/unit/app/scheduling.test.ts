@@ -120,7 +120,10 @@ it.each([
     reported.resolve();
     await Promise.all([requested, stopped]);
     expect(onEnded).toHaveBeenCalledOnce();
-    expect(await scheduling.pollNow('p')).toMatchObject({ refusal: 'elsewhere' });
+    expect(await scheduling.pollNow('p')).toEqual({
+      refusal: 'busy',
+      error: 'evalwatch is stopping',
+    });
     expect(polls.length).toBe(1);
   },
 );

@@ -143,6 +143,22 @@ it('a project whose health cannot be stored is not given back, but taken again',
   expect([first.may().length, second.may().length]).toEqual([1, 1]);
 });
 
+it('a project whose failure begins to be reported while its health is stored is kept until that ends', async () => {
+  const first = workerOver(rows, 'first', ids(2));
+  await first.worker.start();
+  first.duringFlush(() => {
+    for (const project of ids(2)) first.busy.add(project);
+  });
+  const second = workerOver(rows, 'second', ids(2));
+  await second.worker.start();
+  await pass(3 * BEAT);
+  expect([rows.projectsOf('first'), first.may()]).toEqual([ids(2), ids(2)]);
+  first.duringFlush(() => {});
+  first.busy.clear();
+  await pass(2 * BEAT);
+  expect([first.may().length, second.may().length]).toEqual([1, 1]);
+});
+
 describe('the list of the database', () => {
   it('decides what a worker owns: others are dropped, and those under another token taken anew', async () => {
     const [only] = await crew(rows, 1, ids(3));

@@ -143,6 +143,7 @@ export function workerOver(
   const planned: [project: string, at: number][] = [];
   const stopping = new AbortController();
   let fault: Fault = 'none';
+  let onFlush = () => {};
   const worker = new Worker({
     id,
     version: '1',
@@ -156,6 +157,7 @@ export function workerOver(
       planTick: (project, at) => planned.push([project, at]),
       flush: async () => {
         if (fault === 'loses health') throw new StoreError('io', 'no connection');
+        onFlush();
       },
     },
     restoreProjects: async (asked) => {
@@ -194,6 +196,10 @@ export function workerOver(
     may: () => [...rows.projects.keys()].filter((project) => worker.mayPoll(project)).toSorted(),
     database: (next: Fault) => {
       fault = next;
+    },
+    /** Sets what happens while health is stored. */
+    duringFlush: (work: () => void) => {
+      onFlush = work;
     },
   };
 }
