@@ -300,7 +300,7 @@ describePostgres('workers on one PostgreSQL database', (open) => {
       expect(await configured()).toHaveLength(50);
     });
 
-    it('notice that one was deleted meanwhile, and restore it as new', async () => {
+    it('add one anew that is deleted meanwhile, and restore one that is lost', async () => {
       await using db = await open();
       const worker = await db.worker();
       await worker.store.configureProjects(['p', 'q'], 1);
@@ -312,6 +312,8 @@ describePostgres('workers on one PostgreSQL database', (open) => {
       await configuring;
       const isAsConfigured = async () =>
         (await worker.coordinator.renew(worker.identity)).configured === digestOf(['q', 'p']);
+      expect(await isAsConfigured()).toBe(true);
+      await db.query("DELETE FROM evalwatch.project WHERE id = 'p'");
       expect(await isAsConfigured()).toBe(false);
       expect(await worker.store.restoreProjects(['p', 'q'], 4)).toBe(true);
       expect(await isAsConfigured()).toBe(true);
