@@ -65,10 +65,14 @@ export class Figures {
     this.#projects.set(project, { snapshot, summaries });
   }
 
+  /** The failures of a project with each error_id. The list is another one after each change. */
+  errors(project: string): readonly ErrorTotal[] {
+    return this.#projects.get(project)?.snapshot.listings.get('prompt')?.errors ?? [];
+  }
+
   /** Changes the failures with one error_id; undefined if they are counted no longer. */
   changeError(project: string, changed: string, total: ErrorTotal | undefined): void {
-    const errors = this.#projects.get(project)?.snapshot.listings.get('prompt')?.errors ?? [];
-    const others = errors.filter(({ label }) => label !== changed);
+    const others = this.errors(project).filter(({ label }) => label !== changed);
     this.setErrors(project, total === undefined ? others : [...others, total]);
   }
 

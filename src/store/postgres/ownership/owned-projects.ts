@@ -140,9 +140,14 @@ export class OwnedProjects implements Ownership {
     const last = this.#totalsReadAt;
     if (clock.monotonic() - last < READ_TOTALS_EVERY_MS) return;
     this.#totalsReadAt = clock.monotonic();
+    const before = new Map([...this.tokens.keys()].map((id) => [id, this.figures.errors(id)]));
     try {
       const rows = await database.query<TotalsRow>(TOTALS, [worker]);
-      const set = ({ id, errors }: TotalsRow) => this.figures.setErrors(id, toErrorTotals(errors));
+      const set = ({ id, errors }: TotalsRow) => {
+        // A total that went back to what was read before a settlement would be a reset of the counter.
+        const isNewer = this.figures.errors(id) !== before.get(id);
+        if (!isNewer) this.figures.setErrors(id, toErrorTotals(errors));
+      };
       await inTurns(rows, set, PROJECTS_PER_TURN);
     } catch (error) {
       this.#totalsReadAt = last;
