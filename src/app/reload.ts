@@ -99,13 +99,12 @@ export class Reload {
 
   async #reload(loading: Promise<Config>, content?: string): Promise<ReloadResult> {
     const before = this.#engine.config;
-    // With several workers it would change what the others poll.
-    if (this.#engine.shutdown.waits.aborted) {
-      loading.catch(() => {});
-      return { ok: false, reasons: ['evalwatch is stopping'] };
-    }
     try {
       const next = await loading;
+      // With several workers it would change what the others poll.
+      if (this.#engine.shutdown.waits.aborted) {
+        return { ok: false, reasons: ['evalwatch is stopping'] };
+      }
       const reasons = changesOf(FIXED, before, next).map(
         (name) => `${name} cannot change while evalwatch runs: restart it`,
       );
