@@ -241,8 +241,8 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       file: 'coordination/worker.ts',
       replace: [
         [
-          'if (isRemoved ? !hasPending : !this.#configured.has(project)) useless',
-          'if (isRemoved && !hasPending) useless',
+          'if (isRemoved ? !hasPending : !this.#configured.has(project)) {',
+          'if (isRemoved && !hasPending) {',
         ],
         [
           'else if (isRemoved) removed',

@@ -141,12 +141,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   opened.defer(() => web.close());
   signal?.throwIfAborted();
 
-  await worker?.start((error) => {
-    logger.warn(
-      { event: 'worker.waiting', reason: error.reason, err: error },
-      'The database cannot be used yet, so this worker polls nothing; it tries again every second',
-    );
-  });
+  await worker?.start();
   const started = { version, pid: process.pid, url: web.url, projects: config.projects.length };
   logger.info({ event: 'daemon.started', ...started }, 'Daemon started');
   scheduling.start();

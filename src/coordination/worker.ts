@@ -42,7 +42,7 @@ export interface WorkerOptions {
   readonly restoreProjects: (projects: readonly string[]) => Promise<boolean>;
   readonly clock: Clock;
   /**
-   * Receives `worker.claimed`, `worker.released`, `worker.lease_lost`, `worker.config_differs` and
+   * Receives `worker.waiting`, `worker.claimed`, `worker.released`, `worker.lease_lost`, `worker.config_differs` and
    * `worker.projects_restored`.
    */
   readonly emit: Observer;
@@ -85,8 +85,7 @@ export class Worker {
   #expiry: Timer | undefined;
   #isAnswered = false;
   #liveWorkers = 1;
-  /** Receives failures before the first lease. */
-  #onWaiting: ((error: StoreError) => void) | undefined;
+  /** Why there is no first lease yet. */
   #waitsFor: StoreFailureReason | undefined;
 
   #beating: Promise<void> | undefined;
@@ -119,19 +118,18 @@ export class Worker {
   }
 
   /**
-   * Takes the first lease and the first projects. If the database does not answer, calls `onWaiting`, if it is given, and
-   * goes on trying as after any other beat that fails; calls it again when there is another reason.
-   * @throws {StoreError} without `onWaiting`, or if the database refuses
+   * Takes the first lease and the first projects. If the database does not answer, emits `worker.waiting`, and goes on trying
+   * as after any other beat that fails; emits it again when there is another reason.
+   * @throws {StoreError} if the database refuses
    */
-  async start(onWaiting?: (error: StoreError) => void): Promise<void> {
+  async start(): Promise<void> {
     try {
       await this.#beat();
     } catch (error) {
-      if (!onWaiting || !(error instanceof StoreError) || !isPassing(error)) {
+      if (!(error instanceof StoreError) || !isPassing(error)) {
         this.#close();
         throw error;
       }
-      this.#onWaiting = onWaiting;
       this.#failed(error);
     }
     if (this.#state === 'new') this.#state = 'running';
@@ -301,8 +299,8 @@ export class Worker {
     if (beat.hasFree && configDigest !== '') {
       await this.#ask(coordinator.claim({ id, version, configDigest }, [...this.#configured]));
     }
-    const { hasTaken, useless } = await this.#adopt();
-    await this.#giveBack(this.#excess(beat), useless);
+    const hasTaken = await this.#adopt();
+    await this.#giveBack(this.#excess(beat));
     // One claim takes only so many.
     if (beat.hasFree && hasTaken && this.#state === 'running') this.#beatSoon();
   }
@@ -346,11 +344,8 @@ export class Worker {
     }
   }
 
-  /**
-   * Takes for its own what the database says that this worker owns. Returns whether it took any, and what is of no use to it.
-   * @throws {StoreError}
-   */
-  async #adopt(): Promise<{ hasTaken: boolean; useless: ReadonlyMap<string, string> }> {
+  /** Takes for its own what the database says that this worker owns. Returns whether it took any. @throws {StoreError} */
+  async #adopt(): Promise<boolean> {
     const { id, coordinator, ownership } = this.#options;
     const { tokens } = ownership;
     const before = new Map(tokens);
@@ -363,34 +358,35 @@ export class Worker {
       if (rows.get(project)?.token !== token) this.#given.delete(project);
     }
     this.#drop([...before.keys()].filter((project) => !rows.has(project) && isCurrent(project)));
-    const { useless, changed } = this.#sort(
+    const changed = this.#sort(
       listed.filter(({ project, token }) => {
         return isCurrent(project) && this.#given.get(project) !== token;
       }),
     );
-    if (changed.length === 0) return { hasTaken: false, useless };
+    if (changed.length === 0) return false;
     const loaded = await this.#ask(coordinator.load(id, changed));
-    const hasTaken = this.#take(loaded.filter(({ project }) => isCurrent(project)));
-    return { hasTaken, useless };
+    return this.#take(loaded.filter(({ project }) => isCurrent(project)));
   }
 
   /** Drops what is of no use, owns removed projects for their failures, and returns those to take. */
-  #sort(listed: readonly ListedProject[]) {
+  #sort(listed: readonly ListedProject[]): readonly string[] {
     const { ownership } = this.#options;
-    const useless = new Map<string, string>();
+    const useless: string[] = [];
     const removed = new Map<string, string>();
     const changed: string[] = [];
     for (const { project, token, isRemoved, hasPending } of listed) {
-      if (isRemoved ? !hasPending : !this.#configured.has(project)) useless.set(project, token);
-      else if (isRemoved) removed.set(project, token);
+      if (isRemoved ? !hasPending : !this.#configured.has(project)) {
+        useless.push(project);
+        if (!this.#isBusy(project)) this.#given.set(project, token);
+      } else if (isRemoved) removed.set(project, token);
       else if (!this.#polled.has(project) || ownership.tokens.get(project) !== token) {
         changed.push(project);
       }
     }
-    this.#drop([...useless.keys()].filter((project) => ownership.tokens.has(project)));
+    this.#drop(useless.filter((project) => ownership.tokens.has(project)));
     this.#unpoll([...removed.keys()]);
     for (const [project, token] of removed) ownership.own(project, token);
-    return { useless, changed };
+    return changed;
   }
 
   #take(loaded: readonly OwnedProject[]): boolean {
@@ -421,11 +417,8 @@ export class Worker {
     return idle.slice(0, Math.max(0, this.#polled.size - due));
   }
 
-  /** Gives these projects back, what is of no use and idle, and once more what the list shows again. @throws {StoreError} */
-  async #giveBack(
-    projects: readonly string[],
-    useless: ReadonlyMap<string, string>,
-  ): Promise<void> {
+  /** Gives these projects back, and what is of no use, both also once more if the list shows them again. @throws {StoreError} */
+  async #giveBack(projects: readonly string[]): Promise<void> {
     const { id, coordinator, ownership } = this.#options;
     if (projects.length > 0) {
       // No poll of them begins any more. If their health cannot be stored, the next beat takes them again.
@@ -437,9 +430,6 @@ export class Worker {
       const token = ownership.tokens.get(project);
       if (token !== undefined) this.#given.set(project, token);
       ownership.disown(project);
-    }
-    for (const [project, token] of useless) {
-      if (!this.#isBusy(project)) this.#given.set(project, token);
     }
     const all = [...this.#given];
     for (let start = 0; start < all.length; start += MAX_RELEASE) {
@@ -498,7 +488,9 @@ export class Worker {
   #failed(error: unknown): void {
     if (!(error instanceof StoreError)) return this.#options.onError(error);
     this.#setAnswered(false);
-    if (this.#expiresAt === undefined && error.reason !== this.#waitsFor) this.#onWaiting?.(error);
+    if (this.#expiresAt === undefined && error.reason !== this.#waitsFor) {
+      this.#options.emit({ type: 'worker.waiting', reason: error.reason, error });
+    }
     this.#waitsFor = error.reason;
     // Drops an expired lease now: its timer may fire late.
     this.#isHeld();

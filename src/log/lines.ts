@@ -68,6 +68,12 @@ export class EventLog {
         // failure.
         for (const run of this.#storeFailures.values()) run.count = 0;
         break;
+      case 'worker.waiting':
+        this.#logger.warn(
+          { event: 'worker.waiting', reason: event.reason, err: event.error },
+          'The database cannot be used yet, so this worker polls nothing; it tries again every second',
+        );
+        break;
       case 'worker.claimed':
         this.#logger.info(
           { event: 'worker.claimed', ...ownershipFields(event) },

@@ -126,6 +126,12 @@ export type MonitorEvent =
       readonly project: string;
     }
   | {
+      /** The first beat of this worker failed, or a later one for another reason while none has succeeded. */
+      readonly type: 'worker.waiting';
+      readonly reason: StoreFailureReason;
+      readonly error: Error;
+    }
+  | {
       readonly type: 'worker.claimed' | 'worker.released' | 'worker.lease_lost';
       readonly worker: string;
       /** Number of projects claimed, released or lost. */

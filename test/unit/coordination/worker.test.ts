@@ -63,7 +63,7 @@ describe('workers that share projects', () => {
   it('take what a claim has got whose answer was lost', async () => {
     const only = workerOver(rows, 'w', ids(3));
     only.database('loses answers to claims');
-    await only.worker.start(() => {});
+    await only.worker.start();
     expect(only.may()).toEqual([]);
     only.database('none');
     await pass(1000);
@@ -345,7 +345,7 @@ describe('a lost lease', () => {
       return answer;
     };
     const only = workerOver(rows, 'w', ids(2), { coordinator: { ...rows.coordinator, renew } });
-    await only.worker.start(() => {});
+    await only.worker.start();
     expect(only.may()).toEqual([]);
     expect(only.worker.lease()).toBeUndefined();
   });
@@ -362,7 +362,7 @@ describe('a lost lease', () => {
         },
       };
       const only = workerOver(rows, 'w', ids(2), { coordinator, leaseMs: LEASE });
-      void only.worker.start(() => {});
+      void only.worker.start();
       await pass(LEASE / 2 - 1);
       vi.spyOn(performance, 'now').mockReturnValue(performance.now() + LEASE);
       gate.resolve();
@@ -589,24 +589,17 @@ describe('a worker with a failing or slow database', () => {
     expect(owned()).toEqual([]);
   });
 
-  it('fails to start without onWaiting', async () => {
-    const { worker, database } = workerOver(rows, 'w', ids(1));
-    database('fails');
-    await expect(worker.start()).rejects.toThrow('no connection');
-  });
-
-  it('calls onWaiting again when the reason changes', async () => {
+  it('tells that it waits for its first lease, again when the reason changes', async () => {
     let reason: 'io' | 'other' = 'io';
     const renew = () => Promise.reject(new StoreError(reason, `because of ${reason}`));
-    const { worker } = workerOver(rows, 'w', ids(1), {
+    const { worker, log } = workerOver(rows, 'w', ids(1), {
       coordinator: { ...rows.coordinator, renew },
     });
-    const onWaiting = vi.fn<(error: StoreError) => void>();
-    await worker.start(onWaiting);
+    await worker.start();
     await pass(10_000);
     reason = 'other';
     await pass(10_000);
-    expect(onWaiting.mock.calls.map(([error]) => error.reason)).toEqual(['io', 'other']);
+    expect(log.of('worker.waiting')).toMatchObject([{ reason: 'io' }, { reason: 'other' }]);
     await worker.stop();
   });
 
@@ -617,7 +610,7 @@ describe('a worker with a failing or slow database', () => {
       const { worker } = workerOver(rows, 'w', ids(1), {
         coordinator: { ...rows.coordinator, [call]: refused },
       });
-      await expect(worker.start(() => {})).rejects.toThrow('no right');
+      await expect(worker.start()).rejects.toThrow('no right');
       expect(vi.getTimerCount()).toBe(0);
     },
   );
