@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ErrorTotal } from '../domain/failure.ts';
-import type { Kind, UnfinishedStatus } from '../domain/status.ts';
+import type { Kind } from '../domain/status.ts';
 import { lostOldest, nextSummary, type Summary } from '../domain/summary.ts';
 import type {
   PollCommit,
@@ -8,7 +8,9 @@ import type {
   ProjectFigures,
   ProjectSnapshot,
 } from '../monitor/ports/store.ts';
+import { readOldestOthers } from './projects.ts';
 import { toListingSnapshot } from './rows.ts';
+import type { Db } from './sql.ts';
 
 /**
  * The figures of the projects that this process polls, as their last commits left them: a scrape reads no table, and makes
@@ -23,12 +25,13 @@ export class Figures {
     for (const id of this.#projects.keys()) if (!kept.has(id)) this.#projects.delete(id);
   }
 
-  /** Puts the projects in the order of their ids, in which scrapes show them. */
+  /** Puts the projects in the order of their ids, as a reader of the store has them. */
   sort(): void {
-    const ids = [...this.#projects.keys()].toSorted();
+    const ids = Array.from(this.#projects.keys(), (id) => Buffer.from(id));
     const known = this.#projects;
     this.#projects = new Map();
-    for (const id of ids) this.set(id, known.get(id));
+    for (const id of ids.toSorted((one, other) => one.compare(other)).map(String))
+      this.set(id, known.get(id));
   }
 
   /** Sets the figures of a project; undefined for one that this process no longer polls. */
@@ -98,18 +101,18 @@ export class Figures {
 /**
  * Computes the summary of each listing after a poll, provided that the project still has the poll's token.
  * @param before the summaries that are stored under this token
- * @param oldestOthers finds the earliest `since` of the records that the poll does not change, in these statuses
+ * @throws {StoreError}
  */
 export async function summariesAfter(
-  { at, listings }: PollCommit,
+  db: Db,
+  poll: PollCommit,
   before: ProjectFigures['summaries'],
-  oldestOthers: (kind: Kind, statuses: readonly UnfinishedStatus[]) => Promise<Summary['oldest']>,
 ): Promise<ReadonlyMap<Kind, Summary>> {
   const after = new Map<Kind, Summary>();
-  for (const [kind, { summary }] of listings) {
+  for (const [kind, { summary }] of poll.listings) {
     const lost = lostOldest(before[kind], summary);
-    const others = lost.length > 0 ? await oldestOthers(kind, lost) : undefined;
-    after.set(kind, nextSummary(before[kind], summary, at, others));
+    const others = lost.length > 0 ? await readOldestOthers(db, poll, kind, lost) : undefined;
+    after.set(kind, nextSummary(before[kind], summary, poll.at, others));
   }
   return after;
 }

@@ -17,12 +17,11 @@ import type {
   StoreSnapshot,
 } from '../../monitor/ports/store.ts';
 import { postponeFailure, readPendingFailures, settleFailure } from '../failures.ts';
-import { readHealth } from '../projects.ts';
+import { CONFIGURE, readHealth } from '../projects.ts';
 import { prune } from '../pruning.ts';
 import { unknownProject } from '../rows.ts';
 import type { Db, Write } from '../sql.ts';
 import { PostgresReader } from './postgres-reader.ts';
-import { configure } from './configure.ts';
 import { createCoordinator } from './ownership/coordinator.ts';
 import {
   type Database,
@@ -33,7 +32,7 @@ import {
 import { migrate } from './sql/migrate.ts';
 import { OwnedProjects } from './ownership/owned-projects.ts';
 import { knownQuery, type KnownRow, type OnlyThese, toListings } from './sql/known.ts';
-import { createPostgresDb, createPostgresWrite } from './sql/texts.ts';
+import { createPostgresDb, createPostgresWrite, toStatement } from './sql/texts.ts';
 import { readUrl } from './url.ts';
 
 export interface PostgresOptions {
@@ -138,11 +137,10 @@ export class PostgresStore extends PostgresReader implements Store {
     this.#database = database;
     this.#options = options;
     this.#onClosed = onClosed;
-    const read: Database['query'] = (...asked) => this.#read(...asked);
     const write: Database['query'] = (...asked) => this.#write(...asked);
-    const reads = createPostgresDb(read);
-    this.#reported = reads;
+    this.#reported = createPostgresDb((...asked) => this.#read(...asked));
     this.#change = createPostgresWrite(write);
+    const reads = this.#reported;
     this.#owned = new OwnedProjects({ worker, database, reads, write, clock, emit, signal });
     this.#measured(first);
   }
@@ -228,9 +226,9 @@ export class PostgresStore extends PostgresReader implements Store {
     const isClosing = () => this.#closing !== undefined;
     const deleteRows: Write = (...asked) =>
       this.#inProjectQueue(async () => (isClosing() ? [] : await this.#change(...asked)));
-    const forget = (project: string, label: string) =>
+    await prune(deleteRows, limits, isClosing, (project, label) => {
       this.#owned.figures.changeError(project, label, undefined);
-    await prune(deleteRows, limits, isClosing, forget);
+    });
   }
 
   async size(): Promise<{ readonly database: number; readonly wal: undefined }> {
@@ -261,10 +259,27 @@ export class PostgresStore extends PostgresReader implements Store {
     if (row?.is_counted === true) this.#database.keepPlans();
   }
 
+  /**
+   * It is made at most once, or not at all: if its answer is lost, the error says that it may have been made. Workers whose
+   * configuration the database then contradicts repair that (docs/specification.md#lost-configurations).
+   */
   async #configure(ids: readonly string[], at: number): Promise<void> {
     this.#assertOpen();
     const { clock, emit } = this.#options;
-    await this.#inProjectQueue(() => configure(this.#database, clock, emit, ids, at));
+    await this.#inProjectQueue(async () => {
+      const started = clock.monotonic();
+      const { statement, values } = toStatement(CONFIGURE, { ids: JSON.stringify(ids), at });
+      const { error, unknown } = await this.#database.attempt(statement, values);
+      if (error === undefined) {
+        return emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
+      }
+      emit({ type: 'store.commit_failed', reason: error.reason, error });
+      if (!unknown) throw error;
+      throw new StoreError(
+        error.reason,
+        `${error.message}; the watched projects may have changed already: repeat this once the database accepts it`,
+      );
+    });
   }
 
   /** Emits a failure as that of a commit. @throws {StoreError} */

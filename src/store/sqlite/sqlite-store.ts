@@ -16,7 +16,7 @@ import type {
 import { Figures, summariesAfter } from '../figures.ts';
 import { postponeFailure, readPendingFailures, settleFailure } from '../failures.ts';
 import { HealthQueue } from '../health-queue.ts';
-import { CONFIGURE, readHealth, readOldestOthers } from '../projects.ts';
+import { CONFIGURE, readHealth } from '../projects.ts';
 import { prune } from '../pruning.ts';
 import { toHealthColumns } from '../rows.ts';
 import { createDb, type Db, type Write } from '../sql.ts';
@@ -209,9 +209,7 @@ export class SqliteStore extends SqliteReads implements Store {
   async #commit(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined> {
     const { project, health } = poll;
     const before = this.#figures.summaries(project) ?? (await this.#readSummaries(project));
-    const after = await summariesAfter(poll, before, (kind, statuses) =>
-      readOldestOthers(this.#reported, poll, kind, statuses),
-    );
+    const after = await summariesAfter(this.#reported, poll, before);
     await this.#health.drop(project);
     const transitions = await this.#queue.commit(poll, after);
     if (transitions !== undefined) this.#figures.change(project, health, after);

@@ -8,15 +8,13 @@ import type {
 import { inTurns } from '../../../domain/turns.ts';
 import { type ProjectColumns, toProjectFigures } from '../../rows.ts';
 import type { Database, Statement } from '../database.ts';
-import { PROJECT_COLUMNS } from '../sql/snapshot.ts';
+import { PROJECT_COLUMNS, PROJECTS_PER_TURN } from '../sql/snapshot.ts';
 
 // The statements of the protocol between workers (docs/protocol.md), but for those of commits. They run too seldom to be worth
 // a kept plan. `now()` is the time at which the database began the statement: no worker's clock decides about ownership.
 
 /** Maximum number of projects that one statement claims: more can take longer than a beat may. */
 const MAX_CHANGED = 5000;
-/** Number of loaded projects that are converted in one turn of the event loop. */
-const PROJECTS_PER_TURN = 250;
 
 const LIVE = 'SELECT worker FROM evalwatch.worker WHERE expires_at > now()';
 const IS_FREE = `(p.owner IS NULL OR p.owner NOT IN (${LIVE}))`;

@@ -13,20 +13,24 @@ import type {
 } from '../../../monitor/ports/store.ts';
 import { Figures, summariesAfter } from '../../figures.ts';
 import { HealthQueue } from '../../health-queue.ts';
-import { findHealth, readOldestOthers } from '../../projects.ts';
+import { findHealth } from '../../projects.ts';
 import { toBacklog } from '../../reads.ts';
 import { toErrorTotals, unknownProject } from '../../rows.ts';
 import type { Db } from '../../sql.ts';
 import type { Database, Statement } from '../database.ts';
 import { commitOf, type CommitRow, MADE, type PollStatement, withIds } from '../sql/poll-commit.ts';
 import { FLUSH, flushInput, type WaitingHealth } from '../sql/projects.ts';
-import { SCRAPE, type ScrapeRow, TOTALS, type TotalsRow } from '../sql/snapshot.ts';
+import {
+  PROJECTS_PER_TURN,
+  SCRAPE,
+  type ScrapeRow,
+  TOTALS,
+  type TotalsRow,
+} from '../sql/snapshot.ts';
 
 const REPEAT_AFTER_MS = 500;
 /** How often the totals by error_id are read again for scrapes, ms. */
 const READ_TOTALS_EVERY_MS = 60_000;
-/** Number of projects whose totals are compared in one turn of the event loop. */
-const PROJECTS_PER_TURN = 250;
 
 type Run = <Row>(statement: Statement, values: readonly unknown[]) => Promise<readonly Row[]>;
 
@@ -163,9 +167,7 @@ export class OwnedProjects implements Ownership {
     const before = this.figures.summaries(project);
     if (before === undefined) return await this.#refuse(project, token);
     await this.#health.drop(project);
-    const after = await summariesAfter(poll, before, (kind, statuses) =>
-      readOldestOthers(this.#options.reads, poll, kind, statuses),
-    );
+    const after = await summariesAfter(this.#options.reads, poll, before);
     if (this.tokens.get(project) !== token) return await this.#refuse(project, token);
     const next = randomUUID();
     const tokens = { token, next, nextTickAt: this.#nextTicks.get(project) };

@@ -8,6 +8,9 @@ import {
 import { BACKLOG, type BacklogColumns, toBacklog } from '../../reads.ts';
 import type { Statement } from '../database.ts';
 
+/** Number of projects whose rows are converted in one turn of the event loop. */
+export const PROJECTS_PER_TURN = 250;
+
 /** The columns of a {@link ProjectColumns} of a project `p`. */
 export const PROJECT_COLUMNS = `p.id, p.configured_at, ${HEALTH_COLUMNS}, p.prompts, p.datasets,
   (SELECT json_agg(json_build_array(e.label, e.count, e.first_seen_at) ORDER BY e.label)

@@ -9,18 +9,13 @@ export type MakeChange = (change: Change, parameters: Parameters) => readonly un
  * parameter.
  */
 export function createChanges(db: Connection): MakeChange {
-  const statements = new Map<string, ReturnType<Connection['prepare']>>();
-  const prepare = (text: string) => {
-    let statement = statements.get(text);
-    if (statement === undefined) statements.set(text, (statement = db.prepare(text)));
-    return statement;
-  };
+  const prepare = createPrepare(db);
   return ({ first = {}, last }, parameters) => {
     const values = bindable(parameters);
     const tables: string[] = [];
     const run = (text: string) => {
       const before = tables.length === 0 ? '' : `WITH ${tables.join(', ')} `;
-      const statement = prepare(`${before}${forSqlite(text)}`);
+      const statement = prepare(before + text);
       if (statement.reader) return { statement, rows: statement.all(values) };
       statement.run(values);
       return undefined;
@@ -36,6 +31,18 @@ export function createChanges(db: Connection): MakeChange {
       values[name] = JSON.stringify(returned.rows);
     }
     return run(last)?.rows ?? [];
+  };
+}
+
+/** Creates the function that prepares texts for both engines, each once: they come from few functions of the program. */
+export function createPrepare(db: Connection): (text: string) => ReturnType<Connection['prepare']> {
+  const statements = new Map<string, ReturnType<Connection['prepare']>>();
+  return (text) => {
+    let statement = statements.get(text);
+    if (statement === undefined) {
+      statements.set(text, (statement = db.prepare(forSqlite(text))));
+    }
+    return statement;
   };
 }
 

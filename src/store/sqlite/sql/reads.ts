@@ -1,8 +1,8 @@
 import type { EventPosition, RecordedEvents } from '../../../monitor/ports/store.ts';
 import { Reads } from '../../reads.ts';
-import { type Db, forSqlite, type Parameters } from '../../sql.ts';
+import type { Db, Parameters } from '../../sql.ts';
 import type { Connection } from '../connection.ts';
-import { bindable } from './changes.ts';
+import { bindable, createPrepare } from './changes.ts';
 
 /** The reading methods of a SQLite store. */
 export class SqliteReads extends Reads {
@@ -26,13 +26,6 @@ export class SqliteReads extends Reads {
 export function createSelect(
   db: Connection,
 ): (text: string, parameters: Parameters) => readonly unknown[] {
-  // Texts come from few functions of the program.
-  const statements = new Map<string, ReturnType<Connection['prepare']>>();
-  return (text, parameters) => {
-    let statement = statements.get(text);
-    if (statement === undefined) {
-      statements.set(text, (statement = db.prepare(forSqlite(text))));
-    }
-    return statement.all(bindable(parameters));
-  };
+  const prepare = createPrepare(db);
+  return (text, parameters) => prepare(text).all(bindable(parameters));
 }

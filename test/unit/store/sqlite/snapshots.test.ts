@@ -12,6 +12,18 @@ import { temporaryDirectory } from '../../../support/temporary.ts';
 /** More than two pages of projects. */
 const IDS = Array.from({ length: 600 }, (_, n) => `p${String(n).padStart(3, '0')}`);
 
+/** Opens a store with these projects, and a reader of it. */
+async function openBoth(opened: AsyncDisposableStack) {
+  const directory = opened.use(await temporaryDirectory());
+  const path = join(directory.path, 'store.db');
+  const store = await openStore({ path, clock: fakeClock(), emit: () => {} });
+  opened.defer(() => store.close());
+  const reader = await openReader({ path });
+  opened.defer(() => reader.close());
+  await store.configureProjects(IDS, 1);
+  return { store, reader };
+}
+
 /** Prepares the commit of a listing with this number of prompts in a status. */
 async function prepare(store: SqliteStore, project: string, count: number, status = 'RUNNING') {
   const { token, listings: known } = await store.loadKnown(project, ['prompt']);
@@ -32,14 +44,8 @@ function runningOf({ projects }: StoreSnapshot): Readonly<Record<string, number 
 }
 
 it('a snapshot has in every page all commits made before it was requested', async () => {
-  await using directory = await temporaryDirectory();
-  const path = join(directory.path, 'store.db');
   await using opened = new AsyncDisposableStack();
-  const store = await openStore({ path, clock: fakeClock(), emit: () => {} });
-  opened.defer(() => store.close());
-  const reader = await openReader({ path });
-  opened.defer(() => reader.close());
-  await store.configureProjects(IDS, 1);
+  const { store, reader } = await openBoth(opened);
   const commits = await Promise.all(IDS.map((id, n) => prepare(store, id, 1 + (n % 3))));
   await Promise.all(commits.map((commit) => commit()));
   const expected = IDS.map((id, n) => [id, 1 + (n % 3)] as const);
@@ -55,14 +61,8 @@ it('a snapshot has in every page all commits made before it was requested', asyn
 });
 
 it('a snapshot has what is settled while a reload adds its project again', async () => {
-  await using directory = await temporaryDirectory();
-  const path = join(directory.path, 'store.db');
   await using opened = new AsyncDisposableStack();
-  const store = await openStore({ path, clock: fakeClock(), emit: () => {} });
-  opened.defer(() => store.close());
-  const reader = await openReader({ path });
-  opened.defer(() => reader.close());
-  await store.configureProjects(IDS, 1);
+  const { store, reader } = await openBoth(opened);
   for (const status of ['RUNNING', 'FAILED']) {
     for (const id of ['p000', 'p599']) await (await prepare(store, id, 1, status))();
   }
