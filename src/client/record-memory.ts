@@ -15,6 +15,8 @@ export class RecordMemory {
   /** Large listings of failing projects wait only for each other: they never delay those of healthy ones. */
   readonly #oneFailing = limitConcurrency(1);
   readonly #oneHealthy = limitConcurrency(1);
+  /** Large tables are made one after the other: while one is made, those before it get to be counted. */
+  readonly oneTable = limitConcurrency(1);
   #storing = 0;
   #stored = Promise.withResolvers<void>();
 
@@ -66,9 +68,14 @@ export class ListingRecords {
     return Promise.race([hasRoom, this.#ended.promise]);
   }
 
-  /** Resolves when the store has room for the listing, and at once if it has no records. */
-  async untilStored(): Promise<void> {
-    if (this.bytes > 0) await Promise.race([this.#memory.untilStored(), this.#ended.promise]);
+  /** Counts and makes the table of the listing, and waits until the store has room: until the commit, the last table is kept, too. */
+  async makeTable<Table>(bytes: number, make: () => Promise<Table>): Promise<Table> {
+    this.bytes += bytes;
+    return await this.#memory.oneTable(async () => {
+      const table = await make();
+      await Promise.race([this.#memory.untilStored(), this.#ended.promise]);
+      return table;
+    });
   }
 
   /** The listing was read, or is not read on: its waits end at once, as what they hold up stays in memory. */

@@ -25,6 +25,8 @@ const MAX_STATUS_LENGTH = 256;
 const MAX_INDEXES = 10;
 /** About the memory that a record takes besides its texts, bytes. */
 const RECORD_BYTES = 200;
+/** About the memory that an item takes in the table, bytes. */
+const TABLE_BYTES = 64;
 /** Bytes of a body that are scanned before other work has a turn of the event loop: about a millisecond. */
 const SCANNED_PER_TURN = 512 * 1024;
 const ITEMS_PER_TURN = 4096;
@@ -124,8 +126,9 @@ export class ListingReader {
       throw new ApiError('invalid_response', message, { anomalies });
     }
     const [ids, unusualIds] = [this.#read.map(idOf), this.#unusualIds];
-    const table = await this.#items.table({ digest, scrub, ids, unusualIds });
-    await memory.untilStored();
+    const table = await memory.makeTable(TABLE_BYTES * this.#items.count, () =>
+      this.#items.table({ digest, scrub, ids, unusualIds }),
+    );
     signal.throwIfAborted();
     const difference = this.#last && { vanished };
     const recordBytes = memory.bytes;

@@ -13,8 +13,8 @@ export interface ItemTable extends ListingTable {
   readonly hashes: Uint32Array;
   /** Hash table with open addressing of the items' places plus one; 0 is a free slot. */
   readonly slots: Uint32Array;
-  /** The ids of all items, joined: the garbage collector marks one string instead of a hundred thousand. */
-  readonly ids: string;
+  /** The ids of all items, joined, in UTF-8: outside of V8's heap, whose limit is for what comes and goes. */
+  readonly ids: Buffer;
   /** Where the id of each item ends in `ids`. */
   readonly idEnds: Uint32Array;
   /** Ids in the listing whose items are not in the table, because they are parsed each time. */
@@ -45,6 +45,8 @@ export class KnownItems {
   count = 0;
   /** Number of known items. */
   found = 0;
+  /** Length of their ids in the table. */
+  #foundIds = 0;
   /** Place of the next item if the order is unchanged. */
   #expected = 0;
 
@@ -71,9 +73,10 @@ export class KnownItems {
     this.#places[this.count] = place === undefined ? 0 : place + 1;
     this.count += 1;
     this.#expected = (place ?? this.#expected) + 1;
-    if (place === undefined) return false;
+    if (table === undefined || place === undefined) return false;
     this.#seen[place] = 1;
     this.found += 1;
+    this.#foundIds += (table.idEnds[place] ?? 0) - idStart(table, place);
     return true;
   }
 
@@ -116,22 +119,22 @@ export class KnownItems {
 
   /** Returns the table of this listing. Called once, as it takes the numbers over. */
   async table({ digest, scrub, ids: newIds, unusualIds }: NewItems): Promise<ItemTable> {
-    const hashes = this.#hashes;
+    const [table, hashes] = [this.#table, this.#hashes];
+    const newBytes = newIds.reduce((sum, id = '') => sum + Buffer.byteLength(id), 0);
+    const ids = Buffer.allocUnsafeSlow(this.#foundIds + newBytes);
     const idEnds = new Uint32Array(this.count);
-    /** Joined for each turn, so that joining everything at the end is cheap. */
-    const texts: string[] = [];
-    let ids: string[] = [];
     let [size, next, length] = [0, 0, 0];
     for (let index = 0; index < this.count; index += 1) {
-      if ((index + 1) % NUMBERS_PER_TURN === 0) {
-        texts.push(ids.join(''));
-        ids = [];
-        await ownTurn();
+      if ((index + 1) % NUMBERS_PER_TURN === 0) await ownTurn();
+      const place = (this.#places[index] ?? 0) - 1;
+      if (table !== undefined && place >= 0) {
+        if (unusualIds.size > 0 && unusualIds.has(idAt(table, place))) continue;
+        length += table.ids.copy(ids, length, idStart(table, place), table.idEnds[place]);
+      } else {
+        const id = newIds[next++];
+        if (id === undefined || unusualIds.has(id)) continue;
+        length += ids.write(id, length);
       }
-      const id = this.isKnown(index) ? this.idOf(index) : newIds[next++];
-      if (id === undefined || unusualIds.has(id)) continue;
-      ids.push(id);
-      length += id.length;
       idEnds[size] = length;
       hashes[2 * size] = hashes[2 * index] ?? 0;
       hashes[2 * size + 1] = hashes[2 * index + 1] ?? 0;
@@ -142,7 +145,7 @@ export class KnownItems {
       size,
       hashes: fit(hashes, 2 * size),
       slots: await createSlots(hashes, size),
-      ids: [...texts, ...ids].join(''),
+      ids: length === ids.length ? ids : Buffer.from(ids.subarray(0, length)),
       idEnds: fit(idEnds, size),
       unusualIds,
       scrub,
@@ -190,6 +193,10 @@ function fit(numbers: Uint32Array, count: number): Uint32Array {
   return numbers.length === count ? numbers : numbers.slice(0, count);
 }
 
-function idAt({ ids, idEnds }: ItemTable, place: number): string {
-  return ids.slice(place === 0 ? 0 : idEnds[place - 1], idEnds[place]);
+function idStart({ idEnds }: ItemTable, place: number): number {
+  return place === 0 ? 0 : (idEnds[place - 1] ?? 0);
+}
+
+function idAt(table: ItemTable, place: number): string {
+  return table.ids.toString('utf8', idStart(table, place), table.idEnds[place]);
 }

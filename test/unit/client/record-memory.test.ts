@@ -20,7 +20,8 @@ it('a listing that has ended waits for nothing, so that nothing keeps its items'
   const memory = new RecordMemory();
   const [first, second] = [memory.readListing(false), memory.readListing(false)];
   using _ = memory.storing(33 * MIB);
-  const waits = [first.take(5 * MIB), second.take(5 * MIB), second.untilStored()];
+  const table = second.makeTable(MIB, () => Promise.resolve());
+  const waits = [first.take(5 * MIB), second.take(5 * MIB), table];
   second.end();
   expect(await Promise.all(waits.map(isOver))).toEqual([false, true, true]);
 });
@@ -34,4 +35,23 @@ it('a large listing that is read alone waits while more than 32 MiB wait for the
   expect(await isOver(waiting)).toBe(false);
   stored[Symbol.dispose]();
   expect(await isOver(waiting)).toBe(true);
+});
+
+it('makes tables one after the other, while at most 32 MiB wait for the store', async () => {
+  const memory = new RecordMemory();
+  let running = 0;
+  const make = async () => {
+    running += 1;
+    expect(running).toBe(1);
+    await setImmediate();
+    running -= 1;
+  };
+  const listings = [memory.readListing(false), memory.readListing(false)];
+  const making = listings.map((listing) => listing.makeTable(33 * MIB, make));
+  await making[0];
+  const stored = memory.storing(33 * MIB);
+  await setImmediate();
+  expect(await isOver(making[1])).toBe(false);
+  stored[Symbol.dispose]();
+  expect(await isOver(making[1])).toBe(true);
 });
