@@ -29,6 +29,20 @@ export const NO_ERROR_INFO_REASONS = [
 ] as const;
 export type NoErrorInfoReason = (typeof NO_ERROR_INFO_REASONS)[number];
 
+/** Reasons of failures without error_info, worded to follow "because". */
+export const NO_ERROR_INFO_WORDS: Readonly<Record<NoErrorInfoReason, string>> = {
+  invalid_id: 'the id of the prompt cannot be used in a request',
+  not_found: 'the service no longer has the prompt (404)',
+  validation: 'the service rejects the request as invalid (422)',
+  client_error: 'the service refuses the request (4xx)',
+  redirect: 'the service redirects to another address',
+  too_large: 'the answer of the service is too large',
+  invalid_response: 'the service sent an invalid answer',
+  no_error_info: 'the service has none',
+  project_removed: 'the project was removed from the configuration',
+  unavailable: 'the service was unavailable for a day',
+};
+
 /** Final outcome of a failure: its error_info, or the reason why there is none. */
 export type Settlement =
   | (FetchedErrorInfo & { readonly reason?: never })

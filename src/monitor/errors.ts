@@ -20,6 +20,28 @@ export type ApiFailureReason = (typeof API_FAILURE_REASONS)[number];
 export const POLL_FAILURE_REASONS = [...API_FAILURE_REASONS, 'store'] as const;
 export type PollFailureReason = (typeof POLL_FAILURE_REASONS)[number];
 
+/** Reasons of failed polls, worded to follow "because". */
+export const POLL_FAILURE_WORDS: Readonly<Record<PollFailureReason, string>> = {
+  auth: 'the service refuses the API key, or the key cannot be read',
+  not_found: 'the service has no such project (404)',
+  validation: 'the service rejects the request as invalid (422)',
+  rate_limited: 'the service asks for fewer requests (429)',
+  client_error: 'the service refuses the request (4xx)',
+  server_error: 'the service reports an internal error (5xx)',
+  timeout: 'the service does not answer in time',
+  network: 'the service cannot be reached',
+  tls: 'no trusted TLS connection to the service is possible',
+  redirect: 'the service redirects to another address, and evalwatch does not send the key there',
+  invalid_response: 'the service sent an invalid answer',
+  too_large: 'the answer of the service exceeds max_response_size or max_items',
+  store: 'the poll could not be stored',
+};
+
+/** Replace the words for `auth` if the cause is known. */
+export const REFUSED_KEY_WORDS = 'the service refuses the API key (401 or 403)';
+export const NO_KEY_WORDS =
+  'there is no API key to send: its file or variable cannot be read, is empty or does not hold a key';
+
 export const STORE_FAILURE_REASONS = [
   'full',
   'io',

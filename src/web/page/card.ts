@@ -1,24 +1,18 @@
 import { html } from 'hono/html';
 import type { Status } from '../../domain/status.ts';
-import type { FailedRequest } from '../../monitor/errors.ts';
+import { counted, duration, grouped } from '../../domain/words.ts';
+import {
+  NO_KEY_WORDS,
+  POLL_FAILURE_WORDS,
+  REFUSED_KEY_WORDS,
+  type FailedRequest,
+} from '../../monitor/errors.ts';
 import type { ListingSnapshot, PollHealth } from '../../monitor/ports/store.ts';
 import { facts } from './layout.ts';
 import { projectLink, waitText } from './lists.ts';
 import { isUnmonitored, lastFailureAt, type ProjectView } from './model.ts';
 import { bar, legend, plot, type StatusHistory } from './plot.ts';
-import {
-  counted,
-  duration,
-  grouped,
-  NO_KEY_WORDS,
-  objectiveText,
-  POLL_FAILURE_WORDS,
-  REFUSED_KEY_WORDS,
-  timeWithAge,
-  untrustedText,
-  utcTime,
-  type Html,
-} from './text.ts';
+import { objectiveText, timeWithAge, untrustedText, utcTime, type Html } from './text.ts';
 
 /** Characters of each text about the last error that are shown. */
 const MAX_ERROR_LENGTH = 300;

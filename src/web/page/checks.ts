@@ -1,10 +1,9 @@
 import { html } from 'hono/html';
+import { counted, grouped } from '../../domain/words.ts';
 import type { MonitorState } from '../content.ts';
 import { isUnmonitored, type PageData } from './model.ts';
 import {
   ago,
-  counted,
-  grouped,
   STORE_FAILURE_WORDS,
   timeWithAge,
   untrustedText,

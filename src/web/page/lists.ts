@@ -1,7 +1,9 @@
 import { html } from 'hono/html';
 import { causeOf } from '../../domain/cause.ts';
+import { NO_ERROR_INFO_WORDS } from '../../domain/failure.ts';
 import { promptUrl } from '../../domain/prompt-url.ts';
 import { UNFINISHED_STATUSES } from '../../domain/status.ts';
+import { counted, duration, grouped } from '../../domain/words.ts';
 import { MAX_GROUPED_FAILURES } from '../../monitor/ports/store.ts';
 import type {
   CauseList,
@@ -13,12 +15,8 @@ import type {
 import { waitOf, type ProjectView, type Wait } from './model.ts';
 import { badge } from './plot.ts';
 import {
-  counted,
   dayText,
-  duration,
   expectationText,
-  grouped,
-  NO_ERROR_INFO_WORDS,
   shareText,
   shortUntrusted,
   timeWithAge,

@@ -1,4 +1,5 @@
 import { html } from 'hono/html';
+import { counted, grouped } from '../../domain/words.ts';
 import type { MonitorState } from '../content.ts';
 import { projectCard } from './card.ts';
 import { monitorChecks, type Check } from './checks.ts';
@@ -13,15 +14,7 @@ import {
 } from './lists.ts';
 import { historyOf, isUnmonitored, sumFailures } from './model.ts';
 import type { PageData, ProjectView } from './model.ts';
-import {
-  ago,
-  capitalized,
-  counted,
-  failureCount,
-  failuresText,
-  grouped,
-  type Html,
-} from './text.ts';
+import { ago, capitalized, failureCount, failuresText, type Html } from './text.ts';
 
 const PROJECTS_PER_PAGE = 24;
 /** Characters of a message that unfold on the overview; the page of the project has all of them. */

@@ -1,7 +1,8 @@
 import { html } from 'hono/html';
 import { DATASET_STATUSES, type Status } from '../../domain/status.ts';
+import { grouped } from '../../domain/words.ts';
 import type { MoveCount } from '../../monitor/ports/store.ts';
-import { clockTime, grouped, SIGNS, type Html } from './text.ts';
+import { clockTime, SIGNS, type Html } from './text.ts';
 
 export const SPANS = 96;
 export const SPAN_MS = 15 * 60 * 1000;

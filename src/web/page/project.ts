@@ -1,6 +1,7 @@
 import { html } from 'hono/html';
 import { PROMPT_STATUSES, UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { PromptStatus, UnfinishedStatus } from '../../domain/status.ts';
+import { duration } from '../../domain/words.ts';
 import type { ShownProject } from '../content.ts';
 import { countsOf, polls, stateLine, unmonitoredSince } from './card.ts';
 import { facts, section, type Page } from './layout.ts';
@@ -14,14 +15,7 @@ import {
 } from './lists.ts';
 import { historyOf, ROWS_SHOWN, type PageData, type ProjectView } from './model.ts';
 import { plot } from './plot.ts';
-import {
-  duration,
-  expectationText,
-  failuresText,
-  objectiveText,
-  untrustedName,
-  type Html,
-} from './text.ts';
+import { expectationText, failuresText, objectiveText, untrustedName, type Html } from './text.ts';
 
 /** Characters of a message that unfold: more than the longest error_msg has, unless some of them are escaped. */
 const WHOLE_MESSAGE = 8200;

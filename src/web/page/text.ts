@@ -1,9 +1,9 @@
 import { html } from 'hono/html';
 import type { StateExpectation } from '../../domain/limits.ts';
-import type { NoErrorInfoReason } from '../../domain/failure.ts';
 import type { Origin } from '../../domain/status.ts';
 import { visible } from '../../domain/visible.ts';
-import type { PollFailureReason, StoreFailureReason } from '../../monitor/errors.ts';
+import { counted, duration } from '../../domain/words.ts';
+import type { StoreFailureReason } from '../../monitor/errors.ts';
 import { isoTime } from '../../rows/fields.ts';
 
 /** Markup made by hono's `html`, which escapes the texts in it. */
@@ -66,26 +66,6 @@ function fold(start: Cut, all: Cut): Html {
 // Times and numbers.
 
 export const DAY_MS = 86_400_000;
-const UNITS = [
-  ['d', DAY_MS],
-  ['h', 3_600_000],
-  ['min', 60_000],
-  ['s', 1000],
-] as const;
-
-/** Formats a duration in its two largest units: `2 d 4 h`, `35 s`. */
-export function duration(ms: number): string {
-  const parts: string[] = [];
-  let left = Math.max(0, ms);
-  for (const [unit, length] of UNITS) {
-    const count = Math.floor(left / length);
-    left -= count * length;
-    if (count > 0) parts.push(`${count} ${unit}`);
-    else if (parts.length > 0) break;
-    if (parts.length === 2 || (parts.length === 1 && unit === 'min')) break;
-  }
-  return parts.join(' ') || 'less than 1 s';
-}
 
 /** Like {@link duration}, with the seconds below 10 minutes: `1 min 30 s`. */
 function preciseDuration(ms: number): string {
@@ -119,15 +99,6 @@ export function clockTime(ms: number): string {
 /** `24 hours`, or the retention of the store if that is shorter. */
 export function dayText(retentionMs: number): string {
   return retentionMs < DAY_MS ? duration(retentionMs) : '24 hours';
-}
-
-export function grouped(count: number): string {
-  return count.toLocaleString('en-US');
-}
-
-/** `1 prompt`, `12,345 prompts`. */
-export function counted(count: number, noun: string): string {
-  return `${grouped(count)} ${noun}${count === 1 ? '' : 's'}`;
 }
 
 /** `38 %`; `less than 1 %` and `more than 99 %` where rounding would say none or all. */
@@ -174,42 +145,6 @@ export function objectiveText(maxFailureRatio: number | undefined): string {
   if (maxFailureRatio === undefined) return 'none';
   return `at most ${Number((maxFailureRatio * 100).toFixed(2))} % of finished prompts may fail`;
 }
-
-/** Reasons of failed polls, worded to follow "because". */
-export const POLL_FAILURE_WORDS: Readonly<Record<PollFailureReason, string>> = {
-  auth: 'the service refuses the API key, or the key cannot be read',
-  not_found: 'the service has no such project (404)',
-  validation: 'the service rejects the request as invalid (422)',
-  rate_limited: 'the service asks for fewer requests (429)',
-  client_error: 'the service refuses the request (4xx)',
-  server_error: 'the service reports an internal error (5xx)',
-  timeout: 'the service does not answer in time',
-  network: 'the service cannot be reached',
-  tls: 'no trusted TLS connection to the service is possible',
-  redirect: 'the service redirects to another address, and evalwatch does not send the key there',
-  invalid_response: 'the service sent an invalid answer',
-  too_large: 'the answer of the service exceeds max_response_size or max_items',
-  store: 'the poll could not be stored',
-};
-
-/** Replace the words for `auth` if the cause is known. */
-export const REFUSED_KEY_WORDS = 'the service refuses the API key (401 or 403)';
-export const NO_KEY_WORDS =
-  'there is no API key to send: its file or variable cannot be read, is empty or does not hold a key';
-
-/** Reasons of failures without error_info, worded to follow "because". */
-export const NO_ERROR_INFO_WORDS: Readonly<Record<NoErrorInfoReason, string>> = {
-  invalid_id: 'the id of the prompt cannot be used in a request',
-  not_found: 'the service no longer has the prompt (404)',
-  validation: 'the service rejects the request as invalid (422)',
-  client_error: 'the service refuses the request (4xx)',
-  redirect: 'the service redirects to another address',
-  too_large: 'the answer of the service is too large',
-  invalid_response: 'the service sent an invalid answer',
-  no_error_info: 'the service has none',
-  project_removed: 'the project was removed from the configuration',
-  unavailable: 'the service was unavailable for a day',
-};
 
 export const STORE_FAILURE_WORDS: Readonly<Record<StoreFailureReason, string>> = {
   full: 'the disk is full',

@@ -1,11 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  ago,
-  duration,
-  shareText,
-  untrustedMessage,
-  untrustedName,
-} from '../../../../src/web/page/text.ts';
+import { ago, shareText, untrustedMessage, untrustedName } from '../../../../src/web/page/text.ts';
+import { duration } from '../../../../src/domain/words.ts';
 import { HOSTILE } from '../../../support/page/scenarios.ts';
 import { HOUR, MINUTE, NIGHT, SECOND } from '../../../support/page/world.ts';
 
