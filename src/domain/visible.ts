@@ -41,3 +41,22 @@ function escapeUnits(character: string): string {
   }
   return escaped;
 }
+
+/** Nothing that is seen. */
+const BLANK = /^[\s\p{DI}\u2800]+$/u;
+
+/** Returns untrusted text on one line, as {@link visible} does, with `⏎` for each line break. */
+export function onOneLine(text: string): string {
+  return text.split('\n').map(visible).join('⏎');
+}
+
+/** Returns the first `length` characters of a text, in quotes if nothing of them is seen. */
+export function beginningOf(
+  text: string,
+  length: number,
+): { readonly text: string; readonly isWhole: boolean } {
+  const start = Array.from(text.slice(0, 2 * length))
+    .slice(0, length)
+    .join('');
+  return { text: BLANK.test(start) ? `"${start}"` : start, isWhole: start.length === text.length };
+}

@@ -1,7 +1,7 @@
 import { html } from 'hono/html';
 import type { StateExpectation } from '../../domain/limits.ts';
 import type { Origin } from '../../domain/status.ts';
-import { visible } from '../../domain/visible.ts';
+import { beginningOf, onOneLine, visible } from '../../domain/visible.ts';
 import { counted, duration } from '../../domain/words.ts';
 import type { StoreFailureReason } from '../../monitor/errors.ts';
 import { isoTime } from '../../rows/fields.ts';
@@ -10,9 +10,6 @@ import { isoTime } from '../../rows/fields.ts';
 export type Html = ReturnType<typeof html>;
 
 // Texts from outside.
-
-/** Nothing that is seen. */
-const BLANK = /^[\s\p{DI}\u2800]+$/u;
 
 export interface Cut {
   readonly shown: Html;
@@ -24,7 +21,7 @@ export interface Cut {
  * it, and characters that are invisible or reorder it are escaped.
  */
 export function untrustedText(text: string, length: number): Cut {
-  return cut(text.split('\n').map(visible).join('⏎'), length);
+  return cut(onOneLine(text), length);
 }
 
 /** A name or an id on one line; a long one unfolds. */
@@ -47,11 +44,7 @@ export function untrustedMessage(text: string, whole: number): Html {
 }
 
 function cut(text: string, length: number): Cut {
-  const start = Array.from(text.slice(0, 2 * length))
-    .slice(0, length)
-    .join('');
-  const isWhole = start.length === text.length;
-  const shown = BLANK.test(start) ? `"${start}"` : start;
+  const { text: shown, isWhole } = beginningOf(text, length);
   return { shown: html`<bdi class="text">${shown}${isWhole ? '' : '…'}</bdi>`, isWhole };
 }
 
