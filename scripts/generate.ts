@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { format, resolveConfig } from 'prettier';
 import { configJsonSchema } from '../src/config/json-schema.ts';
+import { messageJsonSchema } from '../src/notify/message.ts';
 import { openApiDocument } from '../src/web/api/openapi.ts';
 import { temporaryDirectory } from '../test/support/temporary.ts';
 import { commandsDocument } from './commands-doc.ts';
@@ -31,6 +32,7 @@ for (const file of filesOf(NAMING)) {
 for (const file of filesOf(['docs/runbooks/*'])) await generate(file, withFirstLook(read(file)));
 await generate('config/evalwatch.schema.json', JSON.stringify(configJsonSchema(), null, 2));
 await generate('docs/openapi.json', JSON.stringify(openApiDocument()));
+await generate('docs/webhook.schema.json', JSON.stringify(messageJsonSchema()));
 await generate('docs/commands.md', commandsDocument());
 await generate('docs/configuration.md', configurationDocument());
 await generate('docs/metrics.md', await metricsDocument());

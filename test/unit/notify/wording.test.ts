@@ -1,0 +1,119 @@
+import { describe, expect, it } from 'vitest';
+import { headline, plain, wordingOf } from '../../../src/notify/wording.ts';
+import * as all from './messages.ts';
+import type { Message } from '../../../src/notify/message.ts';
+
+const titleOf = (message: Message) => plain(headline(wordingOf(message)));
+const itemsOf = (message: Message) =>
+  wordingOf(message).items.map(({ head, body }) => `${plain(head)} | ${plain(body)}`);
+
+describe('headline', () => {
+  it.each([
+    [all.failed, '3 prompts of checkout-bot failed: OUTPUT_PARSE_ERROR 2, TIMEOUT 1'],
+    [all.completed, '1 prompt of checkout-bot completed'],
+    [all.stuck, '2 prompts of checkout-bot are stuck: RUNNING longer than 4 h'],
+    [all.recovered, '1 prompt of checkout-bot is no longer stuck'],
+    [
+      all.down,
+      'checkout-bot has not been polled since 14:02 UTC (5 min): the service refuses the API key (401)',
+    ],
+    [
+      all.up,
+      'checkout-bot is polled again: no successful poll from 14:02 UTC to 14:06 UTC (4 min)',
+    ],
+    [
+      all.allDown,
+      '112 projects have not been polled for up to 5 min: the service reports an internal error (503)',
+    ],
+    [all.test, 'Test message to search-chat: messages of evalwatch arrive here'],
+  ])('of %#', (message, expected) => {
+    expect(titleOf(message)).toBe(expected);
+  });
+
+  const causes = (...counts: readonly (readonly [string | null, number])[]) =>
+    counts.map(([error_id, count], index) => ({
+      cause: String(index),
+      error_id,
+      shape: '',
+      count,
+    }));
+
+  it.each([
+    [causes(['A', 3]), 3, 'A'],
+    [causes(['A', 1], ['A', 1]), 3, 'A 2, other 1'],
+    [causes([null, 2], ['A', 9]), 11, 'A 9, no error_id 2'],
+    [causes(['A', 4000], ['B', 3], ['C', 2], ['D', 1]), 4100, 'A 4,000, B 3, C 2, other 95'],
+    [causes(), 3, ''],
+  ])('counts the error_ids of %#', (found, count, expected) => {
+    const message = { ...all.failed, data: { ...all.failed.data, causes: found, count } };
+
+    expect(plain(wordingOf(message).why)).toBe(expected);
+  });
+
+  it('has the date of a time of another day', () => {
+    const [first] = all.down.data.projects;
+    const data = { ...all.down.data, projects: [{ ...first!, since: '2026-11-27T23:30:00.000Z' }] };
+
+    expect(titleOf({ ...all.down, data })).toContain('since 2026-11-27 23:30 UTC (1 d 14 h): ');
+  });
+
+  it('has no reason if the projects have several, but each project has its own', () => {
+    const [first] = all.down.data.projects;
+    const projects = [first!, { ...first!, project: 'b', reason: 'timeout', status_code: null }];
+    const message = { ...all.down, data: { ...all.down.data, count: 2, projects } } as Message;
+
+    expect(titleOf(message)).toBe('2 projects have not been polled for up to 5 min');
+    expect(itemsOf(message)).toEqual([
+      'checkout-bot (search) since 14:02 UTC (5 min) | The service refuses the API key (401)',
+      'b (search) since 14:02 UTC (5 min) | The service does not answer in time',
+    ]);
+  });
+});
+
+describe('items', () => {
+  it('say which prompt failed when and why', () => {
+    expect(itemsOf(all.failed)).toEqual([
+      'Refund of a partial delivery (p-1841) at 14:06 UTC | OUTPUT_PARSE_ERROR: The judge returned no JSON after 3 attempts:⏎"I am sorry, but I cannot rate this."',
+      'Voucher and card in one payment (p-1842) at 14:06 UTC | TIMEOUT: No answer of gpt-judge-2 within 120 s',
+      'p-1850 at 14:06 UTC | OUTPUT_PARSE_ERROR: The judge returned no JSON after 3 attempts:⏎"I am sorry, but I cannot rate this."',
+    ]);
+  });
+
+  it.each([
+    [null, 'not_found', 'No error_info: the service no longer has the prompt (404)'],
+    [null, null, 'Its error_info is not known yet'],
+    [{ error_id: null, error_msg: 'lost' }, null, 'lost'],
+    [{ error_id: 'E1', error_msg: null }, null, 'E1'],
+    [{ error_id: null, error_msg: null }, null, 'no error_id, no message'],
+  ] as const)('explain %j, %j', (error_info, reason, expected) => {
+    const prompts = [{ ...all.failed.data.prompts[0]!, error_info, reason }];
+    const message = { ...all.failed, data: { ...all.failed.data, count: 1, prompts } };
+
+    expect(plain(wordingOf(message).items[0]?.body ?? [])).toBe(expected);
+  });
+
+  it('say since when a prompt is stuck, and how long it was', () => {
+    expect(itemsOf(all.stuck)[1]).toBe('p-9 | RUNNING since 10:02 UTC (4 h 5 min), limit 4 h');
+    expect(itemsOf(all.recovered)).toEqual([
+      'Refund of a partial delivery (p-1841) | RUNNING from 10:02 UTC to 14:06 UTC (4 h 4 min), then COMPLETED',
+    ]);
+  });
+
+  it('are followed by the number of the others, with all failures by cause', () => {
+    const message = { ...all.failed, data: { ...all.failed.data, count: 10_000 } };
+
+    expect(wordingOf(message).more.map(plain)).toEqual([
+      'and 9,997 more',
+      'All by cause:',
+      '2 × OUTPUT_PARSE_ERROR: The judge returned no JSON after <*> attempts',
+      '1 × TIMEOUT: No answer of <*> within <*>',
+    ]);
+    expect(wordingOf(all.failed).more).toEqual([]);
+  });
+
+  it('of a single project are what the service answered', () => {
+    expect(itemsOf(all.down)).toEqual([
+      'The service answered | invalid_token: the key has expired',
+    ]);
+  });
+});
