@@ -28,7 +28,15 @@ const ASSETS = [
   'web/page/assets',
 ];
 /** Licences that require only their notice. */
-const ALLOWED = new Set(['MIT', 'ISC', 'Apache-2.0', 'BSD-2-Clause', 'BSD-3-Clause', '0BSD']);
+const ALLOWED = new Set([
+  'MIT',
+  'MIT-0',
+  'ISC',
+  'Apache-2.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  '0BSD',
+]);
 /** Files to leave out: half of all, with the sources of SQLite (its binaries are kept). */
 const UNUSED =
   /node_modules\/(?:better-sqlite3\/(?:deps|src)|zod\/src|[^/]+\/tests?)$|\.map$|\.d\.[cm]?ts$|\/(?!licen[cs]e)[^/]*\.md$/i;
