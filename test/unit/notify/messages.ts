@@ -180,6 +180,8 @@ export const HOSTILE = [
   '\u3164\u200B\u2800',
   'שלום מרحبا',
   '👩‍👩‍👧‍👦'.repeat(100),
+  '😀'.repeat(1000),
+  '&'.repeat(300),
   'x'.repeat(65_536),
   '<'.repeat(65_536),
   '漢'.repeat(65_536),
@@ -188,7 +190,7 @@ export const HOSTILE = [
 
 /** Returns each kind of message with this text in every place that a text from outside can take. */
 export function withText(text: string): readonly Message[] {
-  const url = `https://eval.example.com/prompts/${encodeURIComponent(text.toWellFormed()).slice(0, 100_000)}`;
+  const url = `https://eval.example.com/prompts/${encodeURIComponent(text.toWellFormed()).slice(0, 100_000)}?a=1&b="<'`;
   const prompt = { prompt_id: text, prompt_name: `${text}-name`, url };
   const about = { project: text, team: text, url, count: 10_000 };
   const ten = <Each>(each: Each) => Array.from({ length: 10 }, () => each);
@@ -213,7 +215,12 @@ export function withText(text: string): readonly Message[] {
           reason: null,
           cause: text,
         }),
-        causes: ten({ cause: text, error_id: text, shape: text, count: 1000 }),
+        causes: ten({ cause: text, error_id: text, shape: text, count: 1000 }).map(
+          (each, index) => ({
+            ...each,
+            error_id: `${index}${text}`,
+          }),
+        ),
       },
     },
     { ...envelope, type: 'prompts.completed', data: { ...about, prompts: ten(prompt) } },

@@ -59,13 +59,22 @@ describe('headline', () => {
 
   it('has no reason if the projects have several, but each project has its own', () => {
     const [first] = all.down.data.projects;
-    const projects = [first!, { ...first!, project: 'b', reason: 'timeout', status_code: null }];
+    const projects = [
+      first!,
+      {
+        ...first!,
+        project: 'b',
+        since: '2026-11-29T14:05:00.000Z',
+        reason: 'timeout',
+        status_code: null,
+      },
+    ];
     const message = { ...all.down, data: { ...all.down.data, count: 2, projects } } as Message;
 
     expect(titleOf(message)).toBe('2 projects have not been polled for up to 5 min');
     expect(itemsOf(message)).toEqual([
       'checkout-bot (search) since 14:02 UTC (5 min) | The service refuses the API key (401)',
-      'b (search) since 14:02 UTC (5 min) | The service does not answer in time',
+      'b (search) since 14:05 UTC (2 min) | The service does not answer in time',
     ]);
   });
 });
@@ -97,6 +106,13 @@ describe('items', () => {
     expect(itemsOf(all.recovered)).toEqual([
       'Refund of a partial delivery (p-1841) | RUNNING from 10:02 UTC to 14:06 UTC (4 h 4 min), then COMPLETED',
     ]);
+  });
+
+  it('show that a text was cut', () => {
+    const prompts = [{ ...all.failed.data.prompts[0]!, prompt_name: '😀'.repeat(500) }];
+    const message = { ...all.failed, data: { ...all.failed.data, prompts } };
+
+    expect(itemsOf(message)[0]).toContain(`${'😀'.repeat(100)}… (p-1841)`);
   });
 
   it('are followed by the number of the others, with all failures by cause', () => {
