@@ -15,8 +15,8 @@ import {
 // Words messages for people, once for all formats: they only lay this out.
 
 /** Words of evalwatch, or a text from outside: on one line, without hidden characters, not empty. */
-export type Part = string | Outside;
-export interface Outside {
+type Part = string | Outside;
+interface Outside {
   readonly text: string;
   readonly style: 'plain' | 'strong' | 'code';
   readonly url?: string | undefined;

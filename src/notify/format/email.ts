@@ -57,7 +57,7 @@ function textOf(wording: Wording): string {
 function htmlOf({ mood, title, why, items, more, link, footer }: Wording): string {
   const color = COLORS[mood];
   const item = ({ head, body }: Item) =>
-    `<div style="margin:0 0 16px">${spans(head)}${
+    `<div style="margin:0 0 ${body.length === 0 ? 6 : 16}px">${spans(head)}${
       body.length === 0
         ? ''
         : `<div style="margin:4px 0 0;padding:2px 0 2px 10px;border-left:3px solid ${color};overflow-wrap:anywhere">${spans(body)}</div>`

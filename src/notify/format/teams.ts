@@ -47,7 +47,7 @@ function card(message: Message, maxItems: number): object {
             : [{ type: 'Container', style: 'emphasis', spacing: 'Small', items: [text(body)] }]),
         ],
       })),
-      ...more.map((line) => text(line)),
+      ...more.map((line, index) => ({ ...text(line), spacing: index === 0 ? 'Medium' : 'Small' })),
       text(footer, { size: 'Small', isSubtle: true }),
     ],
     ...(link !== undefined && {
