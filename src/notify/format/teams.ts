@@ -39,7 +39,7 @@ function card(message: Message, maxItems: number): object {
       ...(why.length === 0 ? [] : [text(sentence(why))]),
       ...items.map(({ head, body }) => ({
         type: 'Container',
-        spacing: 'Medium',
+        spacing: body.length === 0 ? 'Small' : 'Medium',
         items: [
           text(head),
           ...(body.length === 0
