@@ -120,6 +120,12 @@ export class EventLog {
         if (!event.isRepeated) this.#logger.error(fields, 'Configuration not reloaded');
         break;
       }
+      case 'notification.sent':
+      case 'notification.failed':
+      case 'notification.recovered':
+      case 'notification.given_up':
+        this.#notified(event);
+        break;
       case 'error_info.fetched':
       case 'api.responded':
       case 'api.request_finished':
@@ -235,6 +241,33 @@ export class EventLog {
       { event: `${kind}.gone`, project, ...recordFields(kind, id, name), status },
       'No longer listed',
     );
+  }
+
+  #notified(event: EventOf<`notification.${'sent' | 'failed' | 'recovered' | 'given_up'}`>): void {
+    const { receiver } = event;
+    if (event.type === 'notification.sent') {
+      const { id, message } = event;
+      const fields = { event: 'notification.sent', receiver, message_id: id, message };
+      this.#logger.debug(fields, 'Message sent');
+    } else if (event.type === 'notification.failed') {
+      const { reason, statusCode } = event;
+      this.#logger.warn(
+        { event: 'notification.failed', receiver, reason, status_code: statusCode },
+        'A receiver does not take messages; they are sent again until it does, for 24 h',
+      );
+    } else if (event.type === 'notification.recovered') {
+      const consecutive_failures = event.failuresBefore;
+      this.#logger.info(
+        { event: 'notification.recovered', receiver, consecutive_failures },
+        'A receiver takes messages again',
+      );
+    } else {
+      const { project, message, count, reason } = event;
+      this.#logger.error(
+        { event: 'notification.given_up', receiver, project, message, count, reason },
+        'A receiver took no message within 24 h, so this one is given up',
+      );
+    }
   }
 
   #promptFailed(event: EventOf<'prompt.failed'>): void {

@@ -172,6 +172,40 @@ export type MonitorEvent =
       /** Whether the log has the failure already, because watched files were loaded again. */
       readonly isRepeated: boolean;
     }
+  | {
+      /** A receiver has taken a message. */
+      readonly type: 'notification.sent';
+      readonly receiver: string;
+      readonly id: string;
+      /** Type of the message. */
+      readonly message: string;
+    }
+  | {
+      /** The first failed attempt since the receiver worked. */
+      readonly type: 'notification.failed';
+      readonly receiver: string;
+      /** One line without secret or address. */
+      readonly reason: string;
+      readonly statusCode: number | undefined;
+    }
+  | {
+      readonly type: 'notification.recovered';
+      readonly receiver: string;
+      /** Consecutive failed attempts before this one. */
+      readonly failuresBefore: number;
+    }
+  | {
+      /** A receiver is never told this, because it is too old. */
+      readonly type: 'notification.given_up';
+      readonly receiver: string;
+      readonly project: string;
+      /** Type of the message. */
+      readonly message: string;
+      /** Number of prompts or projects of which it would have told. */
+      readonly count: number;
+      /** Why the last attempt failed; undefined if none was made. */
+      readonly reason: string | undefined;
+    }
   | { readonly type: 'scheduler.started_poll'; readonly project: string; readonly lagMs: number }
   | { readonly type: 'scheduler.overlapped'; readonly project: string }
   | { readonly type: 'scheduler.missed'; readonly project: string; readonly count: number };

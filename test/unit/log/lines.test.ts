@@ -381,6 +381,25 @@ describe('request.failed', () => {
   });
 });
 
+it('the lines of notifications name the receiver, once for each outage', () => {
+  const receiver = 'search-chat';
+  const message = 'prompts.failed';
+  const reason = '403 invalid_token';
+  expect(
+    textsOf(
+      { type: 'notification.sent', receiver, id: 'm', message },
+      { type: 'notification.failed', receiver, reason, statusCode: 403 },
+      { type: 'notification.recovered', receiver, failuresBefore: 3 },
+      { type: 'notification.given_up', receiver, project: 'p', message, count: 2, reason },
+    ),
+  ).toEqual([
+    'debug notification.sent receiver="search-chat" message_id="m" message="prompts.failed"',
+    'warn notification.failed receiver="search-chat" reason="403 invalid_token" status_code=403',
+    'info notification.recovered receiver="search-chat" consecutive_failures=3',
+    'error notification.given_up receiver="search-chat" project="p" message="prompts.failed" count=2 reason="403 invalid_token"',
+  ]);
+});
+
 it.each<MonitorEvent>([
   { type: 'error_info.fetched', ok: false },
   { type: 'api.responded', endpoint: 'get_prompt', statusCode: 500 },

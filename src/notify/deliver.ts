@@ -1,0 +1,238 @@
+import { StoreError } from '../monitor/errors.ts';
+import type { Observer } from '../monitor/events.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
+import type { Shutdown } from '../monitor/ports/service.ts';
+import type { Message } from './message.ts';
+import type { Sendable } from './outbox.ts';
+
+/** Pause after the first failed attempt; each further one doubles it. */
+const MIN_PAUSE_MS = 5000;
+const MAX_PAUSE_MS = 5 * 60_000;
+/** Bounds of a pause that the receiver asks for. */
+const MIN_RETRY_AFTER_MS = 1000;
+const MAX_RETRY_AFTER_MS = 60 * 60_000;
+/** Pause after an error of the store. */
+const STORE_PAUSE_MS = 5000;
+/** Bounds of the time until the next look: the clock can be set meanwhile. */
+const MIN_LOOK_MS = 1000;
+const MAX_LOOK_MS = 60_000;
+/** Age at which a message is given up. */
+const MAX_AGE_MS = 24 * 60 * 60_000;
+
+/** How an attempt ended. Its reason is one line, without a secret or an address. */
+export type Delivery =
+  | { readonly ok: true }
+  | {
+      readonly ok: false;
+      readonly reason: string;
+      readonly statusCode?: number | undefined;
+      readonly retryAfterMs?: number | undefined;
+    };
+
+interface Named {
+  readonly name: string;
+}
+
+export interface DelivererOptions<Receiver extends Named> {
+  readonly outbox: {
+    next(receiver: Receiver): Promise<Sendable | { readonly lookAt: number | undefined }>;
+    done(receiver: string, messageId: string): Promise<void>;
+  };
+  readonly send: (
+    receiver: Receiver,
+    message: Message,
+    options: { readonly signal: AbortSignal; readonly clock: Clock },
+  ) => Promise<Delivery>;
+  readonly clock: Clock;
+  readonly emit: Observer;
+  readonly shutdown: Shutdown;
+  /** Receives unexpected errors: bugs. */
+  readonly onError: (error: unknown) => void;
+}
+
+/** A receiver as the status page shows it. */
+export interface ReceiverState {
+  readonly name: string;
+  /** Since when every attempt has failed, epoch ms, and why the last one did; undefined if none failed, or it works again. */
+  readonly failing: { readonly since: number; readonly reason: string } | undefined;
+}
+
+/** What a receiver waits for. */
+interface Rest {
+  readonly end: () => void;
+  /** Whether news ends it. A pause after an error is ended only by another configuration. */
+  readonly isIdle: boolean;
+}
+
+interface Lane<Receiver> {
+  /** As last configured; undefined if the receiver was removed, which ends its loop. */
+  receiver: Receiver | undefined;
+  work: Promise<void> | undefined;
+  rest: Rest | undefined;
+  /** Whether there was news since the last look. */
+  hasNews: boolean;
+  failing: { readonly since: number; readonly reason: string; readonly count: number } | undefined;
+  /** The message that was answered or given up, until the store has forgotten it. */
+  ended: string | undefined;
+}
+
+/**
+ * Sends each receiver its messages, one at a time and in order, until each is answered or given up
+ * (docs/specification.md#delivery). A receiver delays no other.
+ */
+export class Deliverer<Receiver extends Named> {
+  readonly #options: DelivererOptions<Receiver>;
+  /** By the name of the receiver. A lane of a removed receiver stays until its loop has ended. */
+  readonly #lanes = new Map<string, Lane<Receiver>>();
+
+  constructor(options: DelivererOptions<Receiver>) {
+    this.#options = options;
+  }
+
+  /** Sends to these receivers from now on, and at once to those that failed. An attempt in flight goes on. */
+  configure(receivers: readonly Receiver[]): void {
+    for (const lane of this.#lanes.values()) lane.receiver = undefined;
+    for (const receiver of receivers) {
+      const lane = this.#lanes.get(receiver.name) ?? newLane();
+      this.#lanes.set(receiver.name, lane);
+      lane.receiver = receiver;
+    }
+    for (const [name, lane] of this.#lanes) {
+      lane.hasNews = true;
+      lane.rest?.end();
+      lane.work ??= this.#run(name, lane).catch(this.#options.onError);
+    }
+  }
+
+  /** Looks for messages, except for receivers that fail: those wait for their next attempt. */
+  wake(): void {
+    for (const lane of this.#lanes.values()) {
+      lane.hasNews = true;
+      if (lane.rest?.isIdle) lane.rest.end();
+    }
+  }
+
+  /** The configured receivers, in the order in which they were first configured. */
+  states(): readonly ReceiverState[] {
+    const configured = [...this.#lanes].filter(([, { receiver }]) => receiver !== undefined);
+    return configured.map(([name, { failing }]) => ({ name, failing }));
+  }
+
+  /** To be called once the shutdown has begun; resolves when no attempt is in flight. */
+  async stop(): Promise<void> {
+    for (const lane of this.#lanes.values()) lane.rest?.end();
+    await Promise.all(this.#lanes.values().map(async ({ work }) => await work));
+  }
+
+  async #run(name: string, lane: Lane<Receiver>): Promise<void> {
+    const { waits } = this.#options.shutdown;
+    while (lane.receiver !== undefined && !waits.aborted) {
+      try {
+        await this.#step(name, lane, lane.receiver);
+      } catch (error) {
+        // The store itself emits its failure.
+        if (!(error instanceof StoreError)) throw error;
+        await this.#rest(lane, STORE_PAUSE_MS, { isIdle: false });
+      }
+    }
+    if (lane.receiver === undefined) this.#lanes.delete(name);
+  }
+
+  /** Sends the next message and waits as long as the answer demands, or waits until there is one. @throws {StoreError} */
+  async #step(name: string, lane: Lane<Receiver>, receiver: Receiver): Promise<void> {
+    const { outbox, clock, emit } = this.#options;
+    await this.#forget(name, lane);
+    lane.hasNews = false;
+    const next = await outbox.next(receiver);
+    if (!('message' in next)) {
+      const { lookAt } = next;
+      const waitMs = lookAt && Math.min(Math.max(lookAt - clock.now(), MIN_LOOK_MS), MAX_LOOK_MS);
+      if (!lane.hasNews) await this.#rest(lane, waitMs, { isIdle: true });
+      return;
+    }
+    const { message, createdAt, project } = next;
+    if (clock.now() - createdAt >= MAX_AGE_MS) {
+      emit({
+        type: 'notification.given_up',
+        receiver: name,
+        project,
+        message: message.type,
+        count: 'count' in message.data ? message.data.count : 1,
+        reason: lane.failing?.reason,
+      });
+    } else {
+      const pauseMs = await this.#attempt(name, lane, receiver, message);
+      if (pauseMs !== undefined) {
+        // A reload meanwhile may have corrected it.
+        if (lane.receiver === receiver) await this.#rest(lane, pauseMs, { isIdle: false });
+        return;
+      }
+    }
+    lane.ended = message.id;
+    await this.#forget(name, lane);
+  }
+
+  /** Sends a message once. Returns how long to wait before the next attempt, ms; undefined if the receiver has it. */
+  async #attempt(
+    name: string,
+    lane: Lane<Receiver>,
+    receiver: Receiver,
+    message: Message,
+  ): Promise<number | undefined> {
+    const { send, clock, emit, shutdown } = this.#options;
+    const delivery = await send(receiver, message, { signal: shutdown.requests, clock });
+    if (delivery.ok) {
+      emit({ type: 'notification.sent', receiver: name, id: message.id, message: message.type });
+      if (lane.failing !== undefined) {
+        emit({
+          type: 'notification.recovered',
+          receiver: name,
+          failuresBefore: lane.failing.count,
+        });
+      }
+      lane.failing = undefined;
+      return undefined;
+    }
+    // The end of the grace period is no failure of the receiver.
+    if (shutdown.requests.aborted) return 0;
+    const { reason, statusCode, retryAfterMs } = delivery;
+    if (lane.failing === undefined) {
+      emit({ type: 'notification.failed', receiver: name, reason, statusCode });
+    }
+    const { since, count } = lane.failing ?? { since: clock.now(), count: 0 };
+    lane.failing = { since, reason, count: count + 1 };
+    return retryAfterMs === undefined
+      ? Math.min(MIN_PAUSE_MS * 2 ** count, MAX_PAUSE_MS)
+      : Math.min(Math.max(retryAfterMs, MIN_RETRY_AFTER_MS), MAX_RETRY_AFTER_MS);
+  }
+
+  /** Has the store forget the message that has ended, so that it is not sent again. @throws {StoreError} */
+  async #forget(name: string, lane: Lane<Receiver>): Promise<void> {
+    if (lane.ended === undefined) return;
+    await this.#options.outbox.done(name, lane.ended);
+    lane.ended = undefined;
+  }
+
+  /** Resolves after `ms`, with undefined never; earlier at a reload or shutdown, and if it is idle at news. */
+  async #rest(lane: Lane<Receiver>, ms: number | undefined, { isIdle }: { isIdle: boolean }) {
+    const { clock, shutdown } = this.#options;
+    if (shutdown.waits.aborted) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const timer = ms === undefined ? undefined : clock.timeout(ms, resolve);
+    lane.rest = { end: resolve, isIdle };
+    await promise;
+    timer?.cancel();
+    lane.rest = undefined;
+  }
+}
+
+function newLane<Receiver>(): Lane<Receiver> {
+  return {
+    receiver: undefined,
+    work: undefined,
+    rest: undefined,
+    hasNews: false,
+    failing: undefined,
+    ended: undefined,
+  };
+}
