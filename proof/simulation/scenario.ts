@@ -84,5 +84,6 @@ export function configOf(isShared: boolean, projects: readonly Project[]): Confi
     },
     log: { level: 'info' },
     heartbeat: undefined,
+    notify: [],
   };
 }

@@ -277,11 +277,14 @@ export class Engine {
 }
 
 /** Digest of the options that must be equal on all workers, without any secret. */
-function digestOf({ service, missingAfter, jitterMs, projects }: Config): string {
+function digestOf({ service, missingAfter, jitterMs, projects, notify }: Config): string {
   const watched = projects.map(({ id, schedule, timezone, datasets }) => {
     return [id, schedule, timezone, datasets];
   });
-  const text = JSON.stringify([service.baseUrl, missingAfter, jitterMs, watched]);
+  const told = notify.map(({ name, type, on, teams, projects: named }) => {
+    return [name, type, ...[on, teams, named].map((names) => Array.from(names ?? []).toSorted())];
+  });
+  const text = JSON.stringify([service.baseUrl, missingAfter, jitterMs, watched, ...told]);
   return createHash('sha256').update(text).digest('hex').slice(0, 16);
 }
 

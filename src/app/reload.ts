@@ -163,6 +163,7 @@ const SECTIONS: Parts = {
   web: ({ web }) => web,
   log: ({ log }) => log,
   heartbeat: ({ heartbeat }) => heartbeat,
+  notify: ({ notify }) => notify,
 };
 
 /** Returns the names of the parts that differ. */

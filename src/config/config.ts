@@ -1,5 +1,6 @@
 import type { Expectations } from '../domain/limits.ts';
 import type { LogLevel, SecretSource } from '../domain/options.ts';
+import type { Receiver } from '../domain/receiver.ts';
 import type { ListenAddress } from './addresses.ts';
 import type { ServiceSettings } from '../monitor/ports/service.ts';
 
@@ -65,6 +66,8 @@ export interface Config {
   readonly log: { readonly level: LogLevel };
   /** Undefined if no heartbeat is requested. */
   readonly heartbeat: HeartbeatUrl | undefined;
+  /** Who is told by messages, in the order of the file. */
+  readonly notify: readonly Receiver[];
 }
 
 /** One error of a configuration, and its position. */

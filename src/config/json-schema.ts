@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { RECEIVER_OPTIONS } from './rules.ts';
 import { fileSchema } from './schema.ts';
 
 const POSTGRES_URL = ['postgres_url_file', 'postgres_url_env'];
@@ -24,7 +25,8 @@ export function configJsonSchema(): object {
         jsonSchema.not = { type: 'object', anyOf: TWO_STORES };
         jsonSchema.dependentSchemas = { lease: { anyOf: POSTGRES } };
       }
-      if ('url_file' in options) jsonSchema.maxProperties = 1;
+      if ('smtp_url_file' in options) jsonSchema.anyOf = receiverTypes(Object.keys(options));
+      else if ('url_file' in options) jsonSchema.maxProperties = 1;
     },
   });
   return {
@@ -40,11 +42,33 @@ export function configJsonSchema(): object {
   };
 }
 
-/** Lets a section be empty if all of its options have defaults. */
+/** Returns what a receiver of each type needs; it has no options of the others. */
+function receiverTypes(options: readonly string[]): z.core.JSONSchema.JSONSchema[] {
+  const types = Object.entries(RECEIVER_OPTIONS);
+  const ofSome = new Set(types.flatMap(([, { needs, may }]) => [...needs, ...may].flat()));
+  return types.map(([type, { needs, may }]) => {
+    const own = new Set([...needs, ...may].flat());
+    const others = options.filter((option) => ofSome.has(option) && !own.has(option));
+    return {
+      properties: {
+        type: { const: type },
+        ...Object.fromEntries(others.map((option) => [option, false])),
+      },
+      allOf: [
+        ...needs.map((group) => ({ oneOf: group.map((name) => ({ required: [name] })) })),
+        ...may.map((group) => ({ not: { required: [...group] } })),
+      ],
+    };
+  });
+}
+
+/** Lets a section be empty if all of its options have defaults, or if it is a list that can be empty. */
 function allowEmpty(
   section: z.core.JSONSchema._JSONSchema,
 ): z.core.JSONSchema._JSONSchema | object {
-  return typeof section === 'object' && section.type === 'object' && section.required === undefined
-    ? { ...section, type: ['object', 'null'] }
-    : section;
+  const isOptional =
+    typeof section === 'object' &&
+    (section.type === 'object' ? section.required === undefined : section.default !== undefined);
+  if (!isOptional || (section.type !== 'object' && section.type !== 'array')) return section;
+  return { ...section, type: [section.type, 'null'] };
 }

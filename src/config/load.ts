@@ -3,6 +3,7 @@ import { dirname, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import type { Expectations } from '../domain/limits.ts';
 import type { SecretSource } from '../domain/options.ts';
+import type { Receiver } from '../domain/receiver.ts';
 import { readTextFile } from '../files/read-file.ts';
 import type { Config, HeartbeatUrl, Source } from './config.ts';
 import { throwFaults } from './faults.ts';
@@ -64,6 +65,7 @@ function applyOverrides(file: Tree, env: Env) {
   for (const section of ['service', 'expect', 'store', 'web', 'log', 'heartbeat']) {
     tree[section] ??= {};
   }
+  tree['notify'] ??= [];
   const variables = new Map<string, string>();
   for (const { name, section, key } of OVERRIDES) {
     const given = readVariable(env, name);
@@ -153,7 +155,32 @@ function toConfig(content: ConfigFile, { file, env, authorities, sources }: Cont
     },
     log: { level: content.log.level },
     heartbeat: heartbeatUrl(),
+    notify: content.notify.map((receiver) => toReceiver(receiver, secret)),
   };
+}
+
+/** Converts a receiver that the rules have accepted. */
+function toReceiver(
+  receiver: ConfigFile['notify'][number],
+  secretOf: (path: string | undefined, variable: string | undefined) => SecretSource,
+): Receiver {
+  const { name, type, url, from = '', to = [], teams, projects } = receiver;
+  const told = {
+    name,
+    on: receiver.on,
+    teams: teams && new Set(teams),
+    projects: projects && new Set(projects),
+  };
+  if (type === 'email') {
+    const smtpUrl = secretOf(receiver.smtp_url_file, receiver.smtp_url_env);
+    return { ...told, type, smtpUrl, from, to };
+  }
+  const source = secretOf(receiver.url_file, receiver.url_env);
+  if (type !== 'webhook') return { ...told, type, url: source };
+  const { secret_file: path, secret_env: variable } = receiver;
+  const secret =
+    path === undefined && variable === undefined ? undefined : secretOf(path, variable);
+  return { ...told, type, url: url === undefined ? source : { url }, secret };
 }
 
 function hostOf(url: string | undefined): readonly string[] {

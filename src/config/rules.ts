@@ -3,7 +3,8 @@ import type { Finding } from './faults.ts';
 import { type Path, type Tree, isMapping, mappingAt } from './yaml.ts';
 import { type Env, readVariable, VARIABLE_NAME } from './environment.ts';
 import { MAX_TEXT_LENGTH } from './options.ts';
-import { quoteId } from '../domain/suggest.ts';
+import { type Receiver, RECEIVER_TYPES } from '../domain/receiver.ts';
+import { closest, didYouMean, quoteId } from '../domain/suggest.ts';
 import { validateSchedule } from '../schedule/cron.ts';
 
 /** Inputs of the rules besides the file. */
@@ -38,31 +39,32 @@ export function isPostgres(store: Tree): boolean {
  * read the raw tree, so that they apply also when the schema rejects the file, and skip values of wrong types.
  */
 export function checkRules(tree: Tree, context: RulesContext): readonly Finding[] {
-  const projects = projectsOf(tree);
+  const projects = placesOf(tree, 'projects');
   return [
     ...checkPlainHttp(mappingAt(tree, 'service')),
     ...checkSchedules([{ path: [], place: tree }, ...projects]),
-    ...checkProjectIds(projects, context),
+    ...checkUnique(projects, 'id', context),
     ...checkKeys(tree, projects, context),
     ...checkStore(mappingAt(tree, 'store'), context),
     ...checkSource({ path: ['heartbeat'], place: mappingAt(tree, 'heartbeat') }, [
       'url_file',
       'url',
     ]),
+    ...checkReceivers(placesOf(tree, 'notify'), projects, context),
   ];
 }
 
-/** The top level, a section or a project, and its path. */
+/** The top level, a section, a project or a receiver, and its path. */
 interface Place {
   readonly path: Path;
   readonly place: Tree;
 }
 
-function projectsOf(tree: Tree): readonly Place[] {
-  const projects: unknown = tree['projects'];
-  if (!Array.isArray(projects)) return [];
-  return projects.flatMap((place: unknown, index) =>
-    isMapping(place) ? [{ path: ['projects', index], place }] : [],
+function placesOf(tree: Tree, section: 'projects' | 'notify'): readonly Place[] {
+  const list: unknown = tree[section];
+  if (!Array.isArray(list)) return [];
+  return list.flatMap((place: unknown, index) =>
+    isMapping(place) ? [{ path: [section, index], place }] : [],
   );
 }
 
@@ -87,18 +89,22 @@ function checkSchedules(places: readonly Place[]): readonly Finding[] {
   });
 }
 
-function checkProjectIds(projects: readonly Place[], { lineOf }: RulesContext): readonly Finding[] {
+function checkUnique(
+  places: readonly Place[],
+  option: 'id' | 'name',
+  { lineOf }: RulesContext,
+): readonly Finding[] {
   const first = new Map<string, Path>();
-  return projects.flatMap(({ path, place: { id } }) => {
-    if (typeof id !== 'string') return [];
-    const before = first.get(id);
+  return places.flatMap(({ path, place: { [option]: value } }) => {
+    if (typeof value !== 'string') return [];
+    const before = first.get(value);
     if (before === undefined) {
-      first.set(id, path);
+      first.set(value, path);
       return [];
     }
-    const line = lineOf([...before, 'id']);
-    const message = `${quoteId(id)} duplicates the id on line ${line}`;
-    return [{ path: [...path, 'id'], message }];
+    const line = lineOf([...before, option]);
+    const message = `${quoteId(value)} duplicates the ${option} on line ${line}`;
+    return [{ path: [...path, option], message }];
   });
 }
 
@@ -144,14 +150,116 @@ function checkSource(
   [file, other]: SourceOptions,
   context?: RulesContext,
 ): readonly Finding[] {
-  const value = place[other];
-  if (place[file] !== undefined && value !== undefined) {
+  if (place[file] !== undefined && place[other] !== undefined) {
     const message = `cannot be combined with ${file}: remove one of them`;
     return [{ path: [...path, other], message }];
   }
-  if (!context?.requireSecrets || typeof value !== 'string') return [];
+  return context === undefined ? [] : checkVariable({ path, place }, other, context);
+}
+
+function checkVariable(
+  { path, place }: Place,
+  option: string,
+  { requireSecrets, env }: RulesContext,
+): readonly Finding[] {
+  const value = place[option];
+  if (!requireSecrets || typeof value !== 'string') return [];
   if (value.length > MAX_TEXT_LENGTH || !VARIABLE_NAME.test(value)) return [];
-  if (readVariable(context.env, value) !== undefined) return [];
+  if (readVariable(env, value) !== undefined) return [];
   const message = 'names an environment variable that is not set or is empty';
-  return [{ path: [...path, other], message }];
+  return [{ path: [...path, option], message }];
+}
+
+/** Groups of options that name the same, of which a receiver has at most one. */
+interface ReceiverOptions {
+  readonly needs: readonly (readonly string[])[];
+  readonly may: readonly (readonly string[])[];
+}
+const SECRET_URL = ['url_file', 'url_env'];
+/** The options of a receiver that only some types have. */
+export const RECEIVER_OPTIONS: Readonly<Record<Receiver['type'], ReceiverOptions>> = {
+  webhook: { needs: [['url', ...SECRET_URL]], may: [['secret_file', 'secret_env']] },
+  slack: { needs: [SECRET_URL], may: [] },
+  teams: { needs: [SECRET_URL], may: [] },
+  email: { needs: [['smtp_url_file', 'smtp_url_env'], ['from'], ['to']], may: [] },
+};
+const OPTIONS_OF_SOME = new Set(
+  Object.values(RECEIVER_OPTIONS).flatMap(({ needs, may }) => [...needs, ...may].flat()),
+);
+
+function checkReceivers(
+  receivers: readonly Place[],
+  projects: readonly Place[],
+  context: RulesContext,
+): readonly Finding[] {
+  if (receivers.length === 0) return [];
+  const valuesOf = (option: 'id' | 'team') =>
+    new Set(projects.map(({ place }) => place[option]).filter((each) => typeof each === 'string'));
+  const [ids, teams] = [valuesOf('id'), valuesOf('team')];
+  return [
+    ...checkUnique(receivers, 'name', context),
+    ...receivers.flatMap((receiver) => checkReceiver(receiver, context)),
+    ...checkNames(receivers, ['teams', 'is the team of no project'], teams),
+    ...checkNames(receivers, ['projects', 'is not among the projects'], ids),
+  ];
+}
+
+function checkReceiver({ path, place }: Place, context: RulesContext): readonly Finding[] {
+  const type = RECEIVER_TYPES.find((each) => each === place['type']);
+  if (type === undefined) return [];
+  const { needs, may } = RECEIVER_OPTIONS[type];
+  const own = new Set([...needs, ...may].flat());
+  const present = Object.keys(place).filter(
+    (option) => OPTIONS_OF_SOME.has(option) && place[option] !== undefined,
+  );
+  const wrong = present.filter((option) => !own.has(option));
+  const isClear = (type === 'slack' || type === 'teams') && wrong.includes('url');
+  const missing = needs.filter((group) => !group.some((option) => present.includes(option)));
+  return [
+    ...wrong.map((option) => ({
+      path: [...path, option],
+      message:
+        option === 'url' && isClear
+          ? 'is a secret: put it into a file of its own, and name that with url_file'
+          : `does not belong to a receiver of type ${type}: remove it`,
+    })),
+    ...(isClear ? [] : missing).map((group) => {
+      const who = typeof place['name'] === 'string' ? `${quoteId(place['name'])} ` : '';
+      return { path, message: `${who}needs ${group.join(' or ')}` };
+    }),
+    ...[...needs, ...may].flatMap((group) => {
+      const [first, ...others] = group.filter((option) => present.includes(option));
+      const message = `cannot be combined with ${first}: remove one of them`;
+      return others.map((option) => ({ path: [...path, option], message }));
+    }),
+    ...present
+      .filter((option) => own.has(option) && option.endsWith('_env'))
+      .flatMap((option) => checkVariable({ path, place }, option, context)),
+  ];
+}
+
+/** How many unknown names are compared with how many known ones: there can be 100,000 projects. */
+const MAX_UNKNOWN = 10;
+const MAX_KNOWN = 10_000;
+
+/** Finds the teams or projects that a receiver names and no project has. */
+function checkNames(
+  receivers: readonly Place[],
+  [option, words]: readonly [option: 'teams' | 'projects', words: string],
+  known: ReadonlySet<string>,
+): readonly Finding[] {
+  const unknown = receivers.flatMap(({ path, place: { [option]: names } }) =>
+    Array.isArray(names)
+      ? names.flatMap((name: unknown, index) =>
+          typeof name === 'string' && name !== '' && !known.has(name)
+            ? [{ path: [...path, option, index], name }]
+            : [],
+        )
+      : [],
+  );
+  const candidates = unknown.length === 0 ? [] : [...known].slice(0, MAX_KNOWN);
+  return unknown.map(({ path, name }, index) => {
+    const near = index < MAX_UNKNOWN ? closest(name, candidates) : undefined;
+    return { path, message: `${quoteId(name)} ${words}${didYouMean(near)}` };
+  });
 }

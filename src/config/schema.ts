@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { LOG_LEVELS } from '../domain/options.ts';
+import { NOTIFY_KINDS, RECEIVER_TYPES } from '../domain/receiver.ts';
 import {
   DEFAULT_LISTEN,
   parseBaseUrl,
@@ -138,8 +139,11 @@ const projectExpect = {
   max_failure_ratio: maxFailureRatio().optional(),
 };
 
-/** Names of teams: they become label values, and Alertmanager routes by them. */
-const TEAM = /^[A-Za-z0-9_.-]{1,64}$/;
+/** A name of letters, digits and few signs: that of a team becomes a label value, and Alertmanager routes by it. */
+const shortName = (what: string) =>
+  text(what, wrongValue).regex(/^[A-Za-z0-9_.-]{1,64}$/, {
+    error: ({ input }) => `must be 1 to 64 letters, digits, _, . or -${butNot(input)}`,
+  });
 
 /** Maximum length of an id at the service, in code points. */
 const MAX_ID_LENGTH = 512;
@@ -166,10 +170,7 @@ const project = {
     .optional(),
   ...keySource,
   datasets: flag(false, "Also watch the project's datasets."),
-  team: text('the name of a team', wrongValue)
-    .regex(TEAM, {
-      error: ({ input }) => `must be 1 to 64 letters, digits, _, . or -${butNot(input)}`,
-    })
+  team: shortName('the name of a team')
     .meta({ description: 'Team that is told: a label of every alert about the project.' })
     .optional(),
   expect: mapping(projectExpect)
@@ -250,18 +251,95 @@ const log = {
     .meta({ description: 'Lines below this level are not written.' }),
 };
 
+/** An address without login and fragment. */
+const URL_PATTERN = '^[hH][tT][tT][pP][sS]?://[^\\s\\\\?#/@]+([/?][^\\s\\\\#]*)?$';
+
 const heartbeat = {
   url: parsedText('an address', parseHeartbeatUrl)
     .meta({
       description:
         "Address that is requested after each minute in which every due poll was made, such as a check of a dead man's switch. It is treated as a secret.",
-      pattern: '^[hH][tT][tT][pP][sS]?://[^\\s\\\\?#/@]+([/?][^\\s\\\\#]*)?$',
+      pattern: URL_PATTERN,
     })
     .optional(),
   url_file: path(
     'File that contains the address instead; relative to this file. It is read before each request.',
   )
     .refine(isNoAddress, { error: NOT_A_PATH })
+    .optional(),
+};
+
+/** An e-mail address with or without a name before it. */
+const BARE_ADDRESS = '[^\\s<>@,;:/]+@[^\\s<>@,;:/]+';
+const MAIL_ADDRESS = `^([^<>@\\r\\n]*<${BARE_ADDRESS}>|${BARE_ADDRESS})$`;
+const mailAddress = () =>
+  text('an e-mail address such as evalwatch@example.com').regex(new RegExp(MAIL_ADDRESS), {
+    error: 'must be one e-mail address such as evalwatch@example.com',
+  });
+
+const listOf = <Item extends z.ZodType>(item: Item, what: string) =>
+  z
+    .array(item, { error: wrongType(`a list of ${what}`) })
+    .min(1, { error: `must be a list of ${what}, not empty` });
+
+const addressFile = (description: string) =>
+  path(`${description}; relative to this file. It is read before each attempt.`)
+    .refine(isNoAddress, { error: NOT_A_PATH })
+    .optional();
+
+const receiver = {
+  name: shortName('the name of the receiver').meta({
+    description: 'Unique name: it stands in log lines, metrics and the store.',
+  }),
+  type: choice(RECEIVER_TYPES).meta({
+    description:
+      '`slack` is also for Mattermost, Rocket.Chat and Discord; `teams` for a workflow of Microsoft Teams.',
+  }),
+  url: parsedText('an address', parseHeartbeatUrl)
+    .meta({
+      description:
+        '`webhook`: address that messages are posted to, if it contains no secret. Else, and for `slack` and `teams`, use url_file or url_env.',
+      pattern: URL_PATTERN,
+    })
+    .optional(),
+  url_file: addressFile('`webhook`, `slack`, `teams`: file that contains the address'),
+  url_env: variableName('Environment variable that contains this address, instead of a file.'),
+  secret_file: path(
+    '`webhook`: file that contains the secret that messages are signed with, as Standard Webhooks has it: `whsec_` and 24 to 64 bytes in Base64; relative to this file. It is read before each attempt.',
+  )
+    .refine((value) => !value.startsWith('whsec_'), {
+      error: 'must be the path of a file that contains the secret, not the secret itself',
+    })
+    .optional(),
+  secret_env: variableName('Environment variable that contains this secret, instead of a file.'),
+  smtp_url_file: addressFile(
+    '`email`: file that contains the address of the mail server, with its login, such as smtps://user:password@mail.example.com',
+  ),
+  smtp_url_env: variableName('Environment variable that contains this address, instead of a file.'),
+  from: mailAddress()
+    .meta({
+      description: '`email`: address of the sender, such as `evalwatch <evalwatch@example.com>`.',
+      pattern: MAIL_ADDRESS,
+    })
+    .optional(),
+  to: listOf(mailAddress().meta({ pattern: MAIL_ADDRESS }), 'e-mail addresses')
+    .max(100, { error: 'must have at most 100 addresses' })
+    .meta({ description: '`email`: addresses of the recipients.' })
+    .optional(),
+  on: listOf(choice(NOTIFY_KINDS), NOTIFY_KINDS.join(', '))
+    .prefault(['failed', 'stuck', 'down'])
+    .meta({
+      description:
+        'What to tell: prompts that `failed`, prompts that `completed`, prompts that are `stuck` longer than their limit, projects that are `down` because they cannot be polled.',
+    }),
+  teams: listOf(shortName('the name of a team'), 'names of teams')
+    .meta({
+      description:
+        'Tell only of the projects of these teams, and of those in projects. Without both, of all projects.',
+    })
+    .optional(),
+  projects: listOf(text('the id of a project', wrongValue), 'ids of projects')
+    .meta({ description: 'Tell only of these projects, and of those of teams.' })
     .optional(),
 };
 
@@ -314,6 +392,13 @@ const root = {
     description:
       'A sign of life for a monitor outside, which reports when it stops. Set at most one option; without one, nothing is requested.',
   }),
+  notify: z
+    .array(mapping(receiver), { error: wrongType('a list of receivers') })
+    .prefault([])
+    .meta({
+      description:
+        'Who is told by messages, beside the alerts of Prometheus: in a chat, by e-mail or by a webhook.',
+    }),
 };
 
 /**
@@ -336,6 +421,7 @@ export const OPTIONS: Options = {
     web: Object.keys(web),
     log: Object.keys(log),
     heartbeat: Object.keys(heartbeat),
+    notify: Object.keys(receiver),
   },
   unsupported: {
     'heartbeat.url_env': 'use url_file, the file that contains the address, or url',

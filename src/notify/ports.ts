@@ -1,11 +1,9 @@
 import type { ErrorInfo, NoErrorInfoReason } from '../domain/failure.ts';
+import type { NotifyKind } from '../domain/receiver.ts';
 import type { PromptStatus, UnfinishedStatus } from '../domain/status.ts';
 import type { ProjectSnapshot } from '../monitor/ports/store.ts';
 
 // What notifications read and write in the store (docs/specification.md#notifications). Times are epoch ms.
-
-export const NOTIFY_KINDS = ['failed', 'completed', 'stuck', 'down'] as const;
-export type NotifyKind = (typeof NOTIFY_KINDS)[number];
 
 /** A receiver, and which kinds of messages it gets. */
 export interface Subscriber {

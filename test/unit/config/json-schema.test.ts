@@ -56,6 +56,15 @@ it.each([
   [{ heartbeat: { url: 'hc-ping.com/secret' } }, false],
   [{ heartbeat: { url: 'https://user:secret@hc-ping.com/' } }, false],
   [{ heartbeat: { url: 'https://hc-ping.com/secret', url_file: 'heartbeat' } }, false],
+  [{ notify: null }, true],
+  [{ notify: [{ name: 'a', type: 'slack', url_file: 'a' }] }, true],
+  [{ notify: [{ name: 'a', type: 'slack' }] }, false],
+  [{ notify: [{ name: 'a', type: 'slack', url: 'https://hooks.slack.com/secret' }] }, false],
+  [{ notify: [{ name: 'a', type: 'webhook', url: 'https://a', secret_env: 'S' }] }, true],
+  [{ notify: [{ name: 'a', type: 'webhook', url: 'https://a', url_env: 'S' }] }, false],
+  [{ notify: [{ name: 'a', type: 'email', smtp_url_env: 'S', from: 'a@b', to: ['a@b'] }] }, true],
+  [{ notify: [{ name: 'a', type: 'email', smtp_url_env: 'S', from: 'a@b', to: ['a'] }] }, false],
+  [{ notify: [{ name: 'a', type: 'email', smtp_url_env: 'S', from: 'a@b' }] }, false],
 ])('the JSON schema accepts a configuration with %j: %s', (more, isGood) => {
   const text = JSON.stringify({ service, projects, ...more });
   expect(validate(JSON.parse(text))).toBe(isGood);

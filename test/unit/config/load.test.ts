@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { toSource } from '../../../src/config/load.ts';
+import { isFor } from '../../../src/domain/receiver.ts';
 import { OPTIONS } from '../../../src/config/schema.ts';
 import { errorOf, load, loadText, minimal, places, temporaryDirectory } from './loading.ts';
 
@@ -49,6 +50,8 @@ describe('a configuration file', () => {
         configFile: undefined,
       },
       log: { level: 'info' },
+      heartbeat: undefined,
+      notify: [],
     });
   });
 
@@ -151,6 +154,8 @@ log:
         configFile: join(directory, 'web.yaml'),
       },
       log: { level: 'debug' },
+      heartbeat: undefined,
+      notify: [],
     });
   });
 
@@ -372,6 +377,84 @@ describe('a heartbeat', () => {
   ])('is loaded from %s', async (text, heartbeat) => {
     const config = await loadText(directory, withHeartbeat(text));
     expect(config.heartbeat).toEqual(heartbeat);
+  });
+});
+
+describe('receivers', () => {
+  const withReceivers = (notify: string) => minimal({ project: 'team: search', top: notify });
+  const told = { on: ['failed', 'stuck', 'down'], teams: undefined, projects: undefined };
+
+  it('are loaded with the sources of their addresses and secrets', async () => {
+    const text = withReceivers(`notify:
+  - { name: search-chat, type: slack, url_file: slack, teams: [search], projects: [checkout-bot] }
+  - { name: teams.2, type: teams, url_env: TEAMS, on: [completed] }
+  - { name: A, type: webhook, url: HTTPS://CI.example.com/hooks?x=1, secret_file: hook }
+  - { name: b, type: webhook, url_file: /url, secret_env: HOOK }
+  - name: on-call
+    type: email
+    smtp_url_env: SMTP
+    from: evalwatch <evalwatch@example.com>
+    to: [ops@example.com, "Ops, second <two@example.com>"]`);
+    const env = { TEAMS: 'https://5ecret', HOOK: 'whsec_5ecret', SMTP: 'smtps://5ecret' };
+    const { notify } = await loadText(directory, text, { env });
+    expect(notify).toEqual([
+      {
+        ...told,
+        name: 'search-chat',
+        type: 'slack',
+        url: { file: join(directory, 'slack') },
+        teams: new Set(['search']),
+        projects: new Set(['checkout-bot']),
+      },
+      {
+        ...told,
+        name: 'teams.2',
+        type: 'teams',
+        url: { env: 'TEAMS', value: 'https://5ecret' },
+        on: ['completed'],
+      },
+      {
+        ...told,
+        name: 'A',
+        type: 'webhook',
+        url: { url: 'https://ci.example.com/hooks?x=1' },
+        secret: { file: join(directory, 'hook') },
+      },
+      {
+        ...told,
+        name: 'b',
+        type: 'webhook',
+        url: { file: '/url' },
+        secret: { env: 'HOOK', value: 'whsec_5ecret' },
+      },
+      {
+        ...told,
+        name: 'on-call',
+        type: 'email',
+        smtpUrl: { env: 'SMTP', value: 'smtps://5ecret' },
+        from: 'evalwatch <evalwatch@example.com>',
+        to: ['ops@example.com', 'Ops, second <two@example.com>'],
+      },
+    ]);
+  });
+
+  it.each([
+    ['no filter', '', true, true],
+    ['its team', 'teams: [search]', true, false],
+    ['its id', 'projects: [checkout-bot]', true, false],
+    ['the id of another', 'projects: [other]', false, true],
+    ['its team and another id', 'teams: [search], projects: [other]', true, true],
+  ])('with %s are for these projects', async (_, filter, first, other) => {
+    const text = `${minimal({ project: 'team: search' })}  - id: other
+notify: [{ name: a, type: slack, url_file: x, ${filter} }]\n`;
+    const { notify, projects } = await loadText(directory, text);
+    const [receiver] = notify;
+    expect(projects.map((project) => receiver && isFor(receiver, project))).toEqual([first, other]);
+  });
+
+  it.each(['', '[]'])('are none with "notify: %s"', async (list) => {
+    const { notify } = await loadText(directory, withReceivers(`notify: ${list}`));
+    expect(notify).toEqual([]);
   });
 });
 
@@ -598,7 +681,7 @@ describe('the shipped config/evalwatch.yaml', () => {
   it('has every option of the schema', () => {
     const text = readFileSync(shipped, 'utf8');
     for (const key of Object.values(OPTIONS.keys).flat()) {
-      expect(text).toMatch(new RegExp(`^ *(- |# )?${key}:`, 'm'));
+      expect(text).toMatch(new RegExp(`^[ #-]*${key}:`, 'm'));
     }
   });
 });

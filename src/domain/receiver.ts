@@ -1,0 +1,44 @@
+import type { SecretSource } from './options.ts';
+
+export const RECEIVER_TYPES = ['webhook', 'slack', 'teams', 'email'] as const;
+export const NOTIFY_KINDS = ['failed', 'completed', 'stuck', 'down'] as const;
+/** What a receiver is told. */
+export type NotifyKind = (typeof NOTIFY_KINDS)[number];
+
+interface Told {
+  /** Unique. */
+  readonly name: string;
+  readonly on: readonly NotifyKind[];
+  /** Undefined, like `projects`, if no team is named. If both are, all projects are told. */
+  readonly teams: ReadonlySet<string> | undefined;
+  readonly projects: ReadonlySet<string> | undefined;
+}
+
+export interface ChatReceiver extends Told {
+  readonly type: 'slack' | 'teams';
+  readonly url: SecretSource;
+}
+export interface WebhookReceiver extends Told {
+  readonly type: 'webhook';
+  readonly url: SecretSource | { readonly url: string };
+  /** Undefined to sign no message. */
+  readonly secret: SecretSource | undefined;
+}
+export interface EmailReceiver extends Told {
+  readonly type: 'email';
+  readonly smtpUrl: SecretSource;
+  readonly from: string;
+  readonly to: readonly string[];
+}
+
+/** Whom messages are sent to, and about what. Addresses and secrets are read at each attempt. */
+export type Receiver = ChatReceiver | WebhookReceiver | EmailReceiver;
+
+/** Whether a receiver is told of a project: of its team or of itself. */
+export function isFor(
+  { teams, projects }: Receiver,
+  { id, team }: { readonly id: string; readonly team: string },
+): boolean {
+  if (teams === undefined && projects === undefined) return true;
+  return teams?.has(team) === true || projects?.has(id) === true;
+}
