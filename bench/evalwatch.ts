@@ -117,6 +117,7 @@ async function openMetrics(task: Task) {
     schedule: () => ({ nextPollAt, maxIntervalSeconds: 30 }),
     expectationsOf: engine.expectations.of,
     externalUrl: () => undefined,
+    receivers: () => [],
     emit: engine.emit,
     onError: endProcess,
   });

@@ -161,6 +161,21 @@ export const SECTIONS: readonly Section[] = [
     },
   },
   {
+    title: 'Notifications',
+    metrics: {
+      evalwatch_notifications_total: {
+        ...process,
+        absentUntil: 'a receiver is configured (`notify`)',
+        note: 'With several workers, each counts the messages that it sent. A message that was sent again after a kill counts again.',
+      },
+      evalwatch_notification_oldest_due_timestamp_seconds: {
+        ...process,
+        absentUntil: 'a receiver has to be told something, and again when nothing waits',
+        note: 'While a receiver works, at most some two minutes: what comes within a minute is [gathered](specification.md#notifications).',
+      },
+    },
+  },
+  {
     title: 'Store',
     metrics: {
       evalwatch_store_database_bytes: process,

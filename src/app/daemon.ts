@@ -87,6 +87,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     schedule: (id) => scheduling.schedule(id),
     expectationsOf: expectations.of,
     externalUrl: () => engine.config.web.externalUrl,
+    receivers: () => [],
     isWebConfigValid: protection && (() => protection.isValid()),
     emit: engine.emit,
     onError: endProcess,

@@ -30,6 +30,11 @@ export interface MetricsOptions extends BuildInfo {
   readonly externalUrl: () => string | undefined;
   /** Whether the files of the web configuration are valid; absent without one. */
   readonly isWebConfigValid?: (() => boolean) | undefined;
+  /** Returns the configured receivers, and since when something waits for each, epoch ms. */
+  readonly receivers: () => readonly {
+    readonly name: string;
+    readonly oldestDueAt: number | undefined;
+  }[];
   /** One of several workers; absent if the store allows only one process. */
   readonly worker?: {
     /** Whether it owns the project and its lease holds. */
@@ -116,6 +121,31 @@ const DAEMON_FAMILIES: readonly Family<ScrapedDaemon>[] = [
   },
 ];
 
+interface ScrapedReceiver {
+  readonly labels: string;
+  readonly sent: number;
+  readonly givenUp: number;
+  readonly oldestDueAt: number | undefined;
+}
+
+const RECEIVER_FAMILIES: readonly Family<ScrapedReceiver>[] = [
+  {
+    name: 'evalwatch_notifications_total',
+    type: 'counter',
+    help: 'Messages that a receiver took (sent), or did not take within 24 hours (given_up).',
+    samples: ({ sent, givenUp }, add) => {
+      add(sent, renderLabel('outcome', 'sent'));
+      add(givenUp, renderLabel('outcome', 'given_up'));
+    },
+  },
+  {
+    name: 'evalwatch_notification_oldest_due_timestamp_seconds',
+    type: 'gauge',
+    help: 'Since when a receiver should have been told something that it was not told yet, Unix time in seconds.',
+    samples: ({ oldestDueAt }, add) => add(toSeconds(oldestDueAt)),
+  },
+];
+
 /**
  * All metrics of docs/metrics.md as text format 0.0.4. Each is declared in one file, with what counts it: those of a project
  * in project-metrics.ts, those that this process counts in process-metrics.ts, what else a scrape reads in this one.
@@ -127,6 +157,8 @@ export class Metrics {
   #configured: ReadonlyMap<string, ConfiguredProject> = new Map();
   /** The projects that have series: all configured ones, or those of them that this worker owns. */
   #projects = new Map<string, ProjectCounts>();
+  /** Messages by receiver. */
+  readonly #notified = new Map<string, { sent: number; givenUp: number }>();
   /** Number of projects that all workers watch, as last read. */
   #configuredInStore: number | undefined;
   readonly #readSnapshot: () => Promise<ScrapedStore | undefined>;
@@ -144,6 +176,8 @@ export class Metrics {
   readonly observe = (event: MonitorEvent): void => {
     this.#process.observe(event, this.#options.clock.now());
     if (event.type === 'config.applied') this.#configure(event.projects);
+    else if (event.type === 'notification.sent') this.#of(event.receiver).sent += 1;
+    else if (event.type === 'notification.given_up') this.#of(event.receiver).givenUp += 1;
     if ('project' in event) this.#projects.get(event.project)?.observe(event);
   };
 
@@ -207,6 +241,7 @@ export class Metrics {
     };
     return [
       ...(await renderFamilies(PROJECT_FAMILIES, this.#read(shown, snapshot))),
+      ...(await renderFamilies(RECEIVER_FAMILIES, this.#receivers())),
       ...(await renderFamilies(DAEMON_FAMILIES, [daemon])),
       Buffer.from(ofProcess),
     ];
@@ -221,6 +256,18 @@ export class Metrics {
     if (this.#options.worker === undefined || snapshot === undefined) return owned;
     const stored = new Set(snapshot.projects.map(({ project }) => project));
     return owned.filter(({ id }) => stored.has(id));
+  }
+
+  #receivers(): readonly ScrapedReceiver[] {
+    return this.#options.receivers().map(({ name, oldestDueAt }) => {
+      return { labels: renderLabel('receiver', name), ...this.#of(name), oldestDueAt };
+    });
+  }
+
+  #of(receiver: string): { sent: number; givenUp: number } {
+    const counts = this.#notified.get(receiver) ?? { sent: 0, givenUp: 0 };
+    this.#notified.set(receiver, counts);
+    return counts;
   }
 
   #isOwned(project: string): boolean {

@@ -37,6 +37,7 @@ export interface DelivererOptions<Receiver extends Named> {
   readonly outbox: {
     next(receiver: Receiver): Promise<Sendable | { readonly lookAt: number | undefined }>;
     done(receiver: string, messageId: string): Promise<void>;
+    oldestDueAt(receiver: string): number | undefined;
   };
   readonly send: (
     receiver: Receiver,
@@ -50,11 +51,13 @@ export interface DelivererOptions<Receiver extends Named> {
   readonly onError: (error: unknown) => void;
 }
 
-/** A receiver as the status page shows it. */
+/** A receiver as the status page and scrapes show it. */
 export interface ReceiverState {
   readonly name: string;
   /** Since when every attempt has failed, epoch ms, and why the last one did; undefined if none failed, or it works again. */
   readonly failing: { readonly since: number; readonly reason: string } | undefined;
+  /** Since when something waits for it, epoch ms; undefined if nothing does. */
+  readonly oldestDueAt: number | undefined;
 }
 
 /** What a receiver waits for. */
@@ -115,7 +118,10 @@ export class Deliverer<Receiver extends Named> {
   /** The configured receivers, in the order in which they were first configured. */
   states(): readonly ReceiverState[] {
     const configured = [...this.#lanes].filter(([, { receiver }]) => receiver !== undefined);
-    return configured.map(([name, { failing }]) => ({ name, failing }));
+    const { outbox } = this.#options;
+    return configured.map(([name, { failing }]) => {
+      return { name, failing, oldestDueAt: outbox.oldestDueAt(name) };
+    });
   }
 
   /** To be called once the shutdown has begun; resolves when no attempt is in flight. */

@@ -64,6 +64,14 @@ export interface MonitorState {
   readonly missedRuns: number;
   readonly skippedRuns: number;
   readonly lastLostRunAt: number | undefined;
+  /** Whom messages are sent to: with several workers, whether they take those of this one. */
+  readonly receivers: readonly ReceiverState[];
+}
+
+export interface ReceiverState {
+  readonly name: string;
+  /** Since when it has taken no message, and why not the last one; undefined while it takes them. */
+  readonly failing: { readonly since: number; readonly reason: string } | undefined;
 }
 
 /**

@@ -1,14 +1,16 @@
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { MonitorState } from './content.ts';
+import type { MonitorState, ReceiverState } from './content.ts';
 
 /** The newest writes, reloads and lost runs of the monitor. */
 export class MonitorWatch {
   readonly #clock: Clock;
-  #state: MonitorState;
+  readonly #receivers: () => readonly ReceiverState[];
+  #state: Omit<MonitorState, 'receivers'>;
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, receivers: () => readonly ReceiverState[] = () => []) {
     this.#clock = clock;
+    this.#receivers = receivers;
     this.#state = {
       startedAt: clock.now(),
       lastCommitAt: undefined,
@@ -39,7 +41,7 @@ export class MonitorWatch {
   };
 
   state(): MonitorState {
-    return this.#state;
+    return { ...this.#state, receivers: this.#receivers() };
   }
 
   #set(change: Partial<MonitorState>): void {

@@ -68,6 +68,10 @@ export async function scrapeOf(
       ...(history === 'everything happened' && {
         worker: { owns: () => true, leaseExpiresAt: () => clock.now() },
       }),
+      receivers: () =>
+        history === 'everything happened'
+          ? [{ name: 'search-chat', oldestDueAt: clock.now() }]
+          : [],
       emit: () => {},
       onError: (error) => {
         throw error;

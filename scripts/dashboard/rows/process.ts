@@ -1,4 +1,4 @@
-import { areas, lines } from '../charts.ts';
+import { areas, bars, lines } from '../charts.ts';
 import type { Row } from '../panels.ts';
 import { rate } from '../queries.ts';
 import { SECONDS, table, yesOrNo } from '../tables.ts';
@@ -122,6 +122,33 @@ export const processes: Row = {
         width: 6,
       },
       ['{{level}}', rate('evalwatch_log_messages_total', 'level')],
+    ),
+    bars(
+      {
+        title: 'Messages',
+        description:
+          'Messages that receivers (notify) took, and those given up because a receiver took none for 24 hours.',
+        unit: 'short',
+        width: 12,
+      },
+      [
+        '{{receiver}} {{outcome}}',
+        'sum by (receiver, outcome) (increase(evalwatch_notifications_total[$__rate_interval])) > 0',
+      ],
+    ),
+    lines(
+      {
+        title: 'Waiting messages',
+        description:
+          'How long the oldest message of each receiver has waited. Up to two minutes are usual, because messages are gathered. An alert fires after 10 minutes.',
+        unit: 's',
+        width: 12,
+        alerts: ['EvalwatchNotificationFailing'],
+      },
+      [
+        '{{receiver}}',
+        'time() - min by (receiver) (evalwatch_notification_oldest_due_timestamp_seconds)',
+      ],
     ),
   ],
 };

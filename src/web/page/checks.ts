@@ -1,5 +1,5 @@
 import { html } from 'hono/html';
-import { counted, grouped } from '../../domain/words.ts';
+import { counted, duration, grouped } from '../../domain/words.ts';
 import type { MonitorState } from '../content.ts';
 import { isUnmonitored, type PageData } from './model.ts';
 import {
@@ -42,6 +42,9 @@ export function monitorChecks(
   ];
   if (store !== undefined) {
     checks.push({ name: 'Failure reasons', ...backlogCheck(store.snapshot.backlog, now) });
+  }
+  if (monitor.receivers.length > 0) {
+    checks.push({ name: 'Receivers', ...receiverCheck(monitor, now) });
   }
   return checks;
 }
@@ -146,5 +149,25 @@ function backlogCheck(
     level: now - oldestAt > MAX_BACKLOG_AGE_MS ? 'warn' : 'ok',
     text: html`${counted(count, 'failure')} waiting, the oldest since ${utcTime(oldestAt)},
     ${ago(oldestAt, now)}`,
+  };
+}
+
+function receiverCheck({ receivers }: MonitorState, now: number): Verdict {
+  const failing = receivers.flatMap(({ name, failing: state }) =>
+    state === undefined
+      ? []
+      : html`<strong>${name} has failed</strong> for ${duration(now - state.since)}:
+          ${untrustedText(state.reason, 300).shown}`,
+  );
+  const working = `${grouped(receivers.length - failing.length)} work`;
+  if (failing.length === 0) return { level: 'ok', text: html`${working}` };
+  if (failing.length === 1) return { level: 'warn', text: html`${working}, ${failing}` };
+  const items = failing.map((item) => html`<li>${item}</li>`);
+  return {
+    level: 'warn',
+    text: html`${working}
+      <ul>
+        ${items}
+      </ul>`,
   };
 }

@@ -318,6 +318,34 @@ describe('the metrics', () => {
     expect(lines).toEqual(COUNTED.trim().split('\n'));
   });
 
+  it('count messages by receiver, and show since when something waits for it', async () => {
+    let receivers = [
+      { name: 'chat', oldestDueAt: START - 1500 },
+      { name: 'mail', oldestDueAt: undefined },
+    ];
+    const { metrics, scrape } = setUp({ receivers: () => receivers });
+    const series = async () => {
+      const found = [...(await scrape())].filter(([name]) => name.includes('notification'));
+      return found.map(([name, value]) => `${name.replace('evalwatch_notification', '')} ${value}`);
+    };
+    const givenUp = { project: 'p', message: 'prompts.failed', count: 9, reason: '503' };
+    for (const receiver of ['chat', 'removed']) {
+      metrics.observe({ type: 'notification.sent', receiver, id: '1', message: 'test' });
+      metrics.observe({ type: 'notification.given_up', receiver, ...givenUp });
+      metrics.observe({ type: 'notification.sent', receiver, id: '2', message: 'test' });
+    }
+    const due = `_oldest_due_timestamp_seconds{receiver="chat"} ${(START - 1500) / 1000}`;
+    expect(await series()).toEqual([
+      's_total{receiver="chat",outcome="sent"} 2',
+      's_total{receiver="chat",outcome="given_up"} 1',
+      's_total{receiver="mail",outcome="sent"} 0',
+      's_total{receiver="mail",outcome="given_up"} 0',
+      due,
+    ]);
+    receivers = [];
+    expect(await series()).toEqual([]);
+  });
+
   it('count log lines by level', async () => {
     const { metrics, scrape } = setUp();
     metrics.countLogLine('error');

@@ -62,6 +62,7 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
     schedule: () => undefined,
     expectationsOf: () => undefined,
     externalUrl: () => undefined,
+    receivers: () => [],
     healthOf: (id) => health.get(id) ?? NEVER_POLLED,
     emit: (event) => {
       emitted.push(event);

@@ -68,6 +68,7 @@ function setUp(...receivers: readonly string[]) {
         const index = stored.findIndex((each) => each.receiver === name && each.id === id);
         stored.splice(index, 1);
       },
+      oldestDueAt: (name) => stored.find(({ receiver }) => receiver === name)?.createdAt,
     },
     send: async ({ name }, { id }, { signal }) => {
       attempts.push(`${name} ${id} ${(Date.now() - started) / SECOND}`);
@@ -192,8 +193,8 @@ describe('a receiver that fails', () => {
       { type: 'notification.failed', receiver: 'a', reason: '403 invalid_token', statusCode: 403 },
     ]);
     expect(deliverer.states()).toMatchObject([
-      { name: 'a', failing: { since, reason: '403 invalid_token' } },
-      { name: 'b', failing: undefined },
+      { name: 'a', failing: { since, reason: '403 invalid_token' }, oldestDueAt: since },
+      { name: 'b', failing: undefined, oldestDueAt: undefined },
     ]);
     log.clear();
     world.answer = () => ({ ok: true });
@@ -203,8 +204,8 @@ describe('a receiver that fails', () => {
       { type: 'notification.recovered', receiver: 'a', failuresBefore: 7 },
     ]);
     expect(deliverer.states()).toEqual([
-      { name: 'a', failing: undefined },
-      { name: 'b', failing: undefined },
+      { name: 'a', failing: undefined, oldestDueAt: undefined },
+      { name: 'b', failing: undefined, oldestDueAt: undefined },
     ]);
   });
 

@@ -232,6 +232,40 @@ describe('status page on scheduler problems', () => {
   });
 });
 
+describe('receivers on the status page', () => {
+  const works = { name: 'pipeline', failing: undefined };
+
+  it.each([
+    [[], undefined],
+    [[works], '1 work'],
+    [
+      [works, { name: 'chat', failing: { since: 12 * MINUTE, reason: '403 <b>invalid</b>' } }],
+      '1 work, chat has failed for 12 min: 403 &lt;b&gt;invalid&lt;/b&gt;',
+    ],
+    [
+      [
+        { name: 'chat', failing: { since: HOUR, reason: 'no answer in 10 s' } },
+        { name: 'mail', failing: { since: MINUTE, reason: '535' } },
+      ],
+      '0 work chat has failed for 1 h: no answer in 10 smail has failed for 1 min: 535',
+    ],
+  ])('have a check if there are any: %j', async (states, words) => {
+    await using world = await setUp();
+    await world.seeAll();
+    const receivers = states.map(({ name, failing }) => {
+      return { name, failing: failing && { ...failing, since: NIGHT - 3 * HOUR - failing.since } };
+    });
+    const monitor = () => ({ ...world.monitor.state(), receivers });
+
+    const { text } = await world.read('/', { monitor });
+
+    expect(text.includes('Receivers')).toBe(words !== undefined);
+    expect(text).toContain(words === undefined ? 'Failure reasons' : `Receivers: ${words}`);
+    const isFailing = receivers.some(({ failing }) => failing !== undefined);
+    expect(text.includes('evalwatch is healthy')).toBe(!isFailing);
+  });
+});
+
 describe('projects on the status page', () => {
   it('are sorted: longest unmonitored first, then not yet polled, with failures, healthy', async () => {
     await using world = await setUp();
