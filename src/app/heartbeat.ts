@@ -1,6 +1,4 @@
-import { getCACertificates } from 'node:tls';
-import { createDispatcher } from '../client/connections.ts';
-import { exchange } from '../client/exchange.ts';
+import { requestOnce } from '../client/request-once.ts';
 import { withRetries } from '../client/retry.ts';
 import { type HeartbeatUrl, ConfigError } from '../config/config.ts';
 import { readHeartbeatUrl } from '../config/secrets.ts';
@@ -134,57 +132,33 @@ export class Heartbeat {
 }
 
 /**
- * Requests the address of a heartbeat, by the proxy of the service if there is one. Trusts the default CA certificates and
- * those of `ca_file`. Follows no redirect, and sends no API key. Rejects with the signal's reason when it aborts.
+ * Requests the address of a heartbeat. Rejects with the signal's reason when it aborts.
  * @throws {ApiError} if no attempt was answered with 2xx; its message has no part of the address, nor of what it resolves to
  */
 export async function requestHeartbeat(
   url: string,
-  { authorities, proxyUrl }: Pick<ServiceSettings, 'authorities' | 'proxyUrl'>,
+  network: Pick<ServiceSettings, 'authorities' | 'proxyUrl'>,
   signal: AbortSignal,
 ): Promise<void> {
-  const { origin, pathname, search } = new URL(url);
-  const dispatcher = createDispatcher({
-    clock: systemClock,
-    origin,
-    timeoutMs: TIMEOUT_MS,
-    authorities: authorities && [...getCACertificates(), authorities].join('\n'),
-    proxyUrl,
-  });
-
   async function attempt(): Promise<void> {
-    const { head, body } = await exchange(dispatcher, {
-      origin,
-      path: pathname + search,
+    const { statusCode } = await requestOnce(url, {
       headers: { 'user-agent': `evalwatch/${version}` },
       timeoutMs: TIMEOUT_MS,
-      clock: systemClock,
       maxBytes: MAX_BYTES,
-      // No text of the exchange is used.
-      scrub: (text) => text,
-      onSent: () => {},
+      network,
+      clock: systemClock,
       signal,
     });
-    if (head === undefined && body instanceof ApiError) {
-      // Its message names hosts, IP addresses, ports and the names of certificates.
-      throw new ApiError(body.reason, `no answer: ${body.details.code ?? body.reason}`);
-    }
-    const statusCode = head?.statusCode ?? 0;
     if (statusCode >= 200 && statusCode < 300) return;
     throw new ApiError(reasonOf(statusCode), `the answer is ${statusCode}`, { statusCode });
   }
-
-  try {
-    await withRetries(attempt, {
-      retries: RETRIES,
-      signal: { waits: signal },
-      clock: systemClock,
-      random: Math.random,
-      onWait: () => {},
-    });
-  } finally {
-    await dispatcher.destroy();
-  }
+  await withRetries(attempt, {
+    retries: RETRIES,
+    signal: { waits: signal },
+    clock: systemClock,
+    random: Math.random,
+    onWait: () => {},
+  });
 }
 
 function reasonOf(statusCode: number): ApiFailureReason {

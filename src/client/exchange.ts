@@ -24,11 +24,13 @@ const DECODED_BYTES = 64 * 1024;
 /** Longest `Content-Encoding` that an error quotes, in code points. */
 const MAX_CODING_LENGTH = 100;
 
-/** A GET: what is sent, and within which limits its answer is read. */
+/** A GET, or a POST of a body: what is sent, and within which limits its answer is read. */
 export interface Get {
   readonly origin: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** Sent by POST. */
+  readonly content?: string | undefined;
   /** Deadline for the whole exchange, body included, but without the time for which `onPiece` holds it up. */
   readonly timeoutMs: number;
   readonly clock: Pick<Clock, 'monotonic' | 'timeout'>;
@@ -67,19 +69,20 @@ export interface Exchange {
 }
 
 /**
- * Sends one GET and reads the answer within limits of size and time (docs/specification.md#fetching). Follows no redirects.
+ * Sends one request and reads the answer within limits of size and time (docs/specification.md#fetching). Follows no redirects.
  * Rejects only with the signal's reason.
  */
 export async function exchange(
   dispatcher: Pick<Dispatcher, 'dispatch'>,
   get: Get,
 ): Promise<Exchange> {
-  const { origin, path, headers, signal } = get;
+  const { origin, path, headers, content, signal } = get;
   signal.throwIfAborted();
   const answer = new Answer(get);
   const abort = () => answer.stop(new Error('the exchange was aborted'));
   signal.addEventListener('abort', abort, { once: true });
-  dispatcher.dispatch({ origin, path, method: 'GET', headers: { ...headers } }, answer);
+  const sent = content === undefined ? { method: 'GET' } : { method: 'POST', body: content };
+  dispatcher.dispatch({ origin, path, headers: { ...headers }, ...sent }, answer);
   try {
     return answer.read(await answer.whole);
   } catch (error) {
