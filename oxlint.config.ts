@@ -26,7 +26,10 @@ const modules: Record<string, { modules: string[]; libraries: string[] }> = {
     modules: ['domain', 'monitor', 'rows'],
     libraries: ['hono', '@hono/node-server', 'zod', 'bcrypt'],
   },
-  notify: { modules: ['domain', 'monitor', 'rows'], libraries: ['nodemailer', 'zod'] },
+  notify: {
+    modules: ['domain', 'monitor', 'rows', 'client', 'config'],
+    libraries: ['nodemailer', 'zod'],
+  },
   config: { modules: ['domain', 'monitor', 'files', 'schedule'], libraries: ['yaml', 'zod'] },
   simulator: { modules: [], libraries: [] },
 };

@@ -76,20 +76,21 @@ export function delayBefore(error: ApiError, attempt: number, chance: number): n
 }
 
 /**
- * Returns the wait that a `Retry-After` header asks for, ms, at most 5 minutes (docs/specification.md#retry-after);
+ * Returns the wait that a `Retry-After` header asks for, ms, at most `maxMs` (docs/specification.md#retry-after);
  * undefined if the header is invalid.
  * @param now epoch ms
  */
 export function parseRetryAfter(
   header: string | readonly string[] | undefined,
   now: number,
+  maxMs = MAX_WAIT_MS,
 ): number | undefined {
   const text = (typeof header === 'string' ? header : header?.[0])?.trim();
   if (text === undefined) return undefined;
   const wait = /^\d+(?:\.\d+)?$/.test(text)
     ? Math.ceil(Number(text)) * 1000
     : parseDate(text) - now;
-  return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), MAX_WAIT_MS);
+  return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), maxMs);
 }
 
 /** Returns the time of an HTTP date, epoch ms; NaN if it is none. */

@@ -81,6 +81,49 @@ export function parseProxyUrl(text: string): Checked<string> {
   return { value: url.href };
 }
 
+/** A mail server, and the login at it. */
+export interface SmtpAddress {
+  readonly host: string;
+  readonly port: number;
+  /** TLS from the first byte, by STARTTLS before anything else is sent, or none. */
+  readonly tls: 'implicit' | 'starttls' | 'off';
+  readonly login: { readonly user: string; readonly pass: string } | undefined;
+}
+
+const SMTP_PORTS = { implicit: 465, starttls: 587, off: 25 } as const;
+const SMTP_URL =
+  /^smtp(?<s>s?):\/\/(?:(?<login>[^\s/@]*)@)?(?<name>\[[\da-f:.]+\]|[^\s/?#@:[\]]+)(?::(?<port>\d{1,5}))?\/?(?<off>\?tls=off)?$/i;
+const SMTP_LOGIN = /^(?<user>[^:]+):(?<pass>[^:]+)$/;
+
+/** Parses the address of a mail server. A fault never contains the text, which may hold a login. */
+export function parseSmtpUrl(text: string): Checked<SmtpAddress> {
+  const { s, login, name = '', port, off } = SMTP_URL.exec(text)?.groups ?? {};
+  const host = URL.parse(`http://${name}`)?.hostname;
+  if (s === undefined || !host || Number(port ?? 1) > 65_535) {
+    return { fault: 'must be like smtps://user:password@host, or smtp://…, percent-encoded' };
+  }
+  const { user, pass } = SMTP_LOGIN.exec(login ?? '')?.groups ?? {};
+  if (login !== undefined && (user === undefined || pass === undefined || !isDecodable(login))) {
+    return { fault: 'must have user:password, percent-encoded: @ as %40, : as %3A, % as %25' };
+  }
+  if (off !== undefined && (s !== '' || login !== undefined)) {
+    return { fault: 'must start with smtp:// and have no login to end in ?tls=off' };
+  }
+  const plain = off === undefined ? 'starttls' : 'off';
+  const tls = s === '' ? plain : 'implicit';
+  return {
+    value: {
+      host: host.replace(/^\[(.*)\]$/, '$1'),
+      port: port === undefined ? SMTP_PORTS[tls] : Number(port),
+      tls,
+      login:
+        user === undefined || pass === undefined
+          ? undefined
+          : { user: decodeURIComponent(user), pass: decodeURIComponent(pass) },
+    },
+  };
+}
+
 /** Returns whether an address is plain HTTP, and to which kind of host; false for other addresses. */
 export function isPlainHttp(text: string): 'loopback' | 'remote' | false {
   const url = parseHttpUrl(text);

@@ -1,12 +1,13 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { SecretSource } from '../domain/options.ts';
+import type { ChatReceiver, EmailReceiver, WebhookReceiver } from '../domain/receiver.ts';
 import { readTextFile } from '../files/read-file.ts';
-import { parseHeartbeatUrl } from './addresses.ts';
+import { parseHeartbeatUrl, parseSmtpUrl, type SmtpAddress } from './addresses.ts';
 import { type HeartbeatUrl, ConfigError } from './config.ts';
 import type { Finding } from './faults.ts';
 import { type Tree, mappingAt } from './yaml.ts';
-import { path as pathOption } from './options.ts';
+import { type Checked, path as pathOption } from './options.ts';
 
 const MAX_SECRET_BYTES = 16 * 1024;
 /** The largest file that is read. */
@@ -25,11 +26,11 @@ export function describeUnset(option: string): string {
  */
 export async function readPostgresUrl(source: SecretSource): Promise<string> {
   const option = 'file' in source ? 'store.postgres_url_file' : 'store.postgres_url_env';
-  return readSecret(source, option, (url) => {
-    if (/[\r\n]/.test(url)) return 'the address must be one line';
+  return readSecret(source, [option, 'address'], (url) => {
+    if (/[\r\n]/.test(url)) return { fault: 'must be one line' };
     return /^postgres(ql)?:\/\//.test(url)
-      ? undefined
-      : 'the address must start with postgres:// or postgresql://';
+      ? { value: url }
+      : { fault: 'must start with postgres:// or postgresql://' };
   });
 }
 
@@ -39,32 +40,63 @@ export async function readPostgresUrl(source: SecretSource): Promise<string> {
  */
 export async function readHeartbeatUrl(source: HeartbeatUrl): Promise<string> {
   if ('url' in source) return source.url;
-  return readSecret(source, 'heartbeat.url_file', (url) => {
-    const { fault } = parseHeartbeatUrl(url);
-    return fault && `the address ${fault}`;
-  });
+  return readSecret(source, ['heartbeat.url_file', 'address'], parseHeartbeatUrl);
 }
 
 /**
- * Reads an address that is a secret.
- * @param option the option that names its source
- * @param findFault returns what is wrong with an address, without any part of it
+ * Reads the address that messages are posted to.
+ * @throws {ConfigError} if the address is missing or invalid; its message names no receiver, and no part of the address
  */
-function readSecret(
+export function readReceiverUrl({ url: source }: ChatReceiver | WebhookReceiver): string {
+  if ('url' in source) return source.url;
+  return readSecret(source, [optionOf('url', source), 'address'], parseHeartbeatUrl);
+}
+
+/** Reads the address of a mail server. @throws {ConfigError} as `readReceiverUrl` */
+export function readSmtpUrl({ smtpUrl: source }: EmailReceiver): SmtpAddress {
+  return readSecret(source, [optionOf('smtp_url', source), 'address'], parseSmtpUrl);
+}
+
+/** Reads the key that messages are signed with, if there is one. @throws {ConfigError} as `readReceiverUrl` */
+export function readSigningKey({ secret: source }: WebhookReceiver): Buffer | undefined {
+  if (source === undefined) return undefined;
+  return readSecret(source, [optionOf('secret', source), 'secret'], parseSigningSecret);
+}
+
+const SIGNING_SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
+const NEW_SECRET = 'echo "whsec_$(openssl rand -base64 32)"';
+
+/** Parses the secret of Standard Webhooks. */
+export function parseSigningSecret(text: string): Checked<Buffer> {
+  const key = Buffer.from(SIGNING_SECRET.exec(text)?.[1] ?? '', 'base64');
+  if (key.length >= 24 && key.length <= 64) return { value: key };
+  return { fault: `must be whsec_ and 24 to 64 bytes in Base64; this writes one: ${NEW_SECRET}` };
+}
+
+function optionOf(name: string, source: SecretSource): string {
+  return `${name}_${'file' in source ? 'file' : 'env'}`;
+}
+
+/**
+ * Reads a secret.
+ * @param option the option that names its source
+ * @param parse returns what is wrong with the secret without any part of it
+ */
+function readSecret<Value>(
   source: SecretSource,
-  option: string,
-  findFault: (address: string) => string | undefined,
-): string {
+  [option, what]: readonly [option: string, what: 'address' | 'secret'],
+  parse: (text: string) => Checked<Value>,
+): Value {
   const isFile = 'file' in source;
   const { text, fault } = isFile
     ? readTextFile(source.file, MAX_SECRET_BYTES)
     : { text: source.value, fault: undefined };
   const secret = text?.trim() ?? '';
+  const parsed = secret === '' ? undefined : parse(secret);
+  if (parsed !== undefined && parsed.fault === undefined) return parsed.value;
   const missing = isFile ? 'the file is empty' : describeUnset('this option');
-  const found = secret === '' ? missing : findFault(secret);
-  const what = fault ?? found;
-  if (what === undefined) return secret;
-  const message = isFile ? `${source.file}: ${what}` : what;
+  const found = fault ?? (parsed === undefined ? missing : `the ${what} ${parsed.fault}`);
+  const message = isFile ? `${source.file}: ${found}` : found;
   throw new ConfigError('invalid', [{ file: option, line: 0, column: 0, message }]);
 }
 

@@ -7,18 +7,10 @@ export function webhookBody(message: Message): string {
   return visibleJson(JSON.stringify(message));
 }
 
-const SECRET = /^whsec_([A-Za-z0-9+/]+={0,2})$/;
-
-/** Reads `whsec_` with 24 to 64 bytes in Base64. Returns undefined for anything else. */
-export function readSigningKey(secret: string): Buffer | undefined {
-  const key = Buffer.from(SECRET.exec(secret)?.[1] ?? '', 'base64');
-  return key.length >= 24 && key.length <= 64 ? key : undefined;
-}
-
 /**
  * Returns the headers of one attempt to send a body, as Standard Webhooks has them.
  * @param at time of the attempt, epoch ms: receivers refuse old ones
- * @param key of {@link readSigningKey}; undefined to send no signature
+ * @param key undefined to send no signature
  */
 export function webhookHeaders(
   { id }: Message,

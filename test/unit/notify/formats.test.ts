@@ -6,7 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { mailOf } from '../../../src/notify/format/email.ts';
 import { slackBody } from '../../../src/notify/format/slack.ts';
 import { teamsBody } from '../../../src/notify/format/teams.ts';
-import { readSigningKey, webhookBody, webhookHeaders } from '../../../src/notify/format/webhook.ts';
+import { webhookBody, webhookHeaders } from '../../../src/notify/format/webhook.ts';
+import { parseSigningSecret } from '../../../src/config/secrets.ts';
 import { type Message, messageJsonSchema } from '../../../src/notify/message.ts';
 import { HOSTILE, messages, withText } from './messages.ts';
 
@@ -32,7 +33,7 @@ function foreign(message: Message, found: readonly unknown[]): readonly unknown[
 describe('webhook', () => {
   const UNSIGNED = 'No matching signature found';
   const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
-  const key = readSigningKey(secret);
+  const key = parseSigningSecret(secret).value;
   const ajv = new Ajv2020({ strict: true, validateFormats: false, allowUnionTypes: true });
   const validate = ajv.compile(messageJsonSchema());
 
@@ -83,7 +84,7 @@ describe('webhook', () => {
     `${secret}!`,
     `whsec_${'A'.repeat(100)}`,
   ])('does not take %j for a secret', (text) => {
-    expect(readSigningKey(text)).toBeUndefined();
+    expect(parseSigningSecret(text).value).toBeUndefined();
   });
 });
 

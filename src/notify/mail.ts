@@ -1,0 +1,118 @@
+import { getCACertificates } from 'node:tls';
+import { createTransport } from 'nodemailer';
+import { connectionError } from '../client/errors.ts';
+import type { SmtpAddress } from '../config/addresses.ts';
+import type { EmailReceiver } from '../domain/receiver.ts';
+import { isMistake } from '../monitor/errors.ts';
+import type { Clock } from '../monitor/ports/clock.ts';
+import { type Delivery, explainNoAnswer, TIMEOUT_MS } from './answer.ts';
+import { mailOf } from './format/email.ts';
+import type { Message } from './message.ts';
+
+interface MailOptions {
+  readonly network: { readonly authorities: string | undefined };
+  readonly clock: Pick<Clock, 'timeout'>;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * Sends a mail once, on a connection of its own, which no proxy is used for. Nothing but the greeting goes unencrypted, unless the
+ * address says `tls=off`. Rejects only because of a bug, or when the signal aborts.
+ */
+export async function sendMail(
+  { from, to }: EmailReceiver,
+  { host, port, tls, login }: SmtpAddress,
+  message: Message,
+  { network: { authorities }, clock, signal }: MailOptions,
+): Promise<Delivery> {
+  const deadline = new AbortController();
+  const timer = clock.timeout(TIMEOUT_MS, () => deadline.abort());
+  const transport = createTransport({
+    host,
+    port,
+    secure: tls === 'implicit',
+    requireTLS: tls === 'starttls',
+    ignoreTLS: tls === 'off',
+    ...(login !== undefined && { auth: login }),
+    tls: {
+      // Otherwise NODE_TLS_REJECT_UNAUTHORIZED=0 would have the password sent to anybody.
+      rejectUnauthorized: true,
+      ...(authorities !== undefined && { ca: [...getCACertificates(), authorities] }),
+    },
+    socketCloseTimeout: 0,
+  });
+  try {
+    const { rejected, rejectedErrors } = await transport.sendMail({
+      ...mailOf(message, from, to),
+      signal: AbortSignal.any([signal, deadline.signal]),
+    });
+    if (rejected.length === 0) return { ok: true };
+    // The others have the mail, and would get it again and again.
+    const reply = replyOf(rejectedErrors?.[0]);
+    return { ok: true, doubt: `recipients refused: ${rejected.length} of ${to.length}${reply}` };
+  } catch (error) {
+    signal.throwIfAborted();
+    if (deadline.signal.aborted) return { ok: false, ...explainNoAnswer('timeout', '') };
+    if (!(error instanceof Error) || isMistake(error)) throw error;
+    return { ok: false, ...explain(error) };
+  } finally {
+    timer.cancel();
+  }
+}
+
+/** What nodemailer adds to an error. Texts of the server name people and hosts, so only its codes are used. */
+interface SmtpError extends Error {
+  readonly code?: string;
+  /** Code of the system or of TLS that was replaced by `code`. */
+  readonly originalCode?: string;
+  readonly response?: string;
+  readonly responseCode?: number;
+  /** What the server refused. */
+  readonly command?: string;
+}
+
+/** ` (550 5.1.1)`, or nothing without a reply. */
+function replyOf(error: SmtpError | undefined): string {
+  const reply = /^\d{3}(?:[ -]\d\.\d{1,3}\.\d{1,3}\b)?/.exec(error?.response ?? '')?.[0];
+  return reply === undefined ? '' : ` (${reply.replace('-', ' ')})`;
+}
+
+const REFUSALS: Readonly<Record<string, readonly [what: string, advice: string]>> = {
+  'MAIL FROM': [
+    'the sender is refused',
+    'Check `from`: the server may take only the address of its login',
+  ],
+  'RCPT TO': [
+    'the recipient is refused',
+    'Check `to`, and whether the server delivers elsewhere only after a login',
+  ],
+  DATA: ['the message is refused', 'The server may take it for spam: ask who runs it'],
+  STARTTLS: [
+    'there is no STARTTLS',
+    'Use smtps:// if the port has TLS from the start, or end the address in ?tls=off for a server of your own network without TLS',
+  ],
+};
+const LOGIN_ADVICE =
+  'Check user and password in the address, percent-encoded; some providers want a password for apps instead of that of the account';
+
+function explain(error: SmtpError): { readonly reason: string; readonly advice: string } {
+  const { code = '', originalCode = code, responseCode, command = '' } = error;
+  if (code === 'EDNS') return explainNoAnswer('network', code);
+  if (responseCode === undefined && code !== 'EAUTH') {
+    // Its message names hosts and addresses.
+    const { reason } = connectionError(
+      Object.assign(new Error(), { code: originalCode }),
+      () => '',
+    );
+    return explainNoAnswer(code === 'ETLS' ? 'tls' : reason, originalCode || error.name);
+  }
+  const [what, advice] =
+    code === 'EAUTH'
+      ? ['the login is refused', LOGIN_ADVICE]
+      : (REFUSALS[command] ?? ['the server refuses', 'Ask who runs the mail server']);
+  const isTemporary = responseCode !== undefined && responseCode < 500;
+  return {
+    reason: `${what}${isTemporary ? ' for now' : ''}${replyOf(error)}`,
+    advice: isTemporary ? 'The server asks to try again later, and the daemon does so' : advice,
+  };
+}
