@@ -2,6 +2,7 @@ import { StoreError } from '../monitor/errors.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { Shutdown } from '../monitor/ports/service.ts';
+import type { Delivery } from './answer.ts';
 import type { Message } from './message.ts';
 import type { Sendable } from './outbox.ts';
 
@@ -18,16 +19,6 @@ const MIN_LOOK_MS = 1000;
 const MAX_LOOK_MS = 60_000;
 /** Age at which a message is given up. */
 const MAX_AGE_MS = 24 * 60 * 60_000;
-
-/** How an attempt ended. Its reason is one line, without a secret or an address. */
-export type Delivery =
-  | { readonly ok: true }
-  | {
-      readonly ok: false;
-      readonly reason: string;
-      readonly statusCode?: number | undefined;
-      readonly retryAfterMs?: number | undefined;
-    };
 
 interface Named {
   readonly name: string;

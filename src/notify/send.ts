@@ -115,7 +115,9 @@ function wordsOf(text: string, url: string): string | undefined {
   const { host, hostname, pathname, searchParams } = new URL(url);
   const parts = [host, hostname, ...pathname.split('/'), ...searchParams.values()];
   const plain = words.toLowerCase();
-  const isEcho = parts.some((part) => part.length >= MIN_SECRET && plain.includes(part.toLowerCase()));
+  const isEcho = parts.some(
+    (part) => part.length >= MIN_SECRET && plain.includes(part.toLowerCase()),
+  );
   if (isEcho || words === '' || /^[<{[]/.test(words)) return undefined;
   return cutTo(onOneLine(words.replaceAll(/\s+/g, ' ')), MAX_DETAIL);
 }

@@ -2,12 +2,13 @@ import { once } from 'node:events';
 import {
   createServer,
   type IncomingHttpHeaders,
+  type IncomingMessage,
   type RequestListener,
   type ServerResponse,
 } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
-import { buffer, text } from 'node:stream/consumers';
+import { text } from 'node:stream/consumers';
 import { SMTPServer, type SMTPServerOptions } from 'smtp-server';
 import type { Certificate } from './certificates.ts';
 
@@ -36,12 +37,12 @@ export async function startReceiver(
   certificate?: Certificate,
 ) {
   const received: Received[] = [];
-  const listener: RequestListener = (request, response) => {
-    void text(request).then((body) => {
-      received.push({ method: request.method, path: request.url, headers: request.headers, body });
-      answer(response);
-    });
+  const take = async (request: IncomingMessage, response: ServerResponse) => {
+    const body = await text(request);
+    received.push({ method: request.method, path: request.url, headers: request.headers, body });
+    answer(response);
   };
+  const listener: RequestListener = (...exchange) => void take(...exchange);
   const server =
     certificate === undefined ? createServer(listener) : createTlsServer(certificate, listener);
   const port = await listen(server);
@@ -83,14 +84,16 @@ export async function startMailServer(options: SMTPServerOptions) {
       callback(Object.assign(new Error('5.7.8 wrong for eval@example.com'), { responseCode: 535 }));
     },
     onData: (stream, session, callback) => {
-      void buffer(stream).then((source) => {
-        const { mailFrom, rcptTo } = session.envelope;
+      const { mailFrom, rcptTo } = session.envelope;
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.on('end', () => {
         mails.push({
           from: mailFrom === false ? '' : mailFrom.address,
           to: rcptTo.map(({ address }) => address),
           isEncrypted: session.secure,
           user: session.user?.toString(),
-          source: source.toString(),
+          source: Buffer.concat(chunks).toString(),
         });
         callback();
       });
@@ -104,7 +107,9 @@ export async function startMailServer(options: SMTPServerOptions) {
     port,
     mails,
     [Symbol.asyncDispose]: async () => {
-      await new Promise<void>((resolve) => void server.close(resolve));
+      await new Promise<void>((resolve) => {
+        server.close(resolve);
+      });
     },
   };
 }

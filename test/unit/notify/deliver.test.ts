@@ -2,7 +2,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { ProcessShutdown } from '../../../src/app/process.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { Deliverer, type Delivery } from '../../../src/notify/deliver.ts';
+import { Deliverer } from '../../../src/notify/deliver.ts';
+import type { Delivery } from '../../../src/notify/answer.ts';
 import type { Message } from '../../../src/notify/message.ts';
 import { eventLog } from '../../support/monitor.ts';
 

@@ -201,7 +201,9 @@ describe('a receiver by HTTP', () => {
     await using receiver = await startReceiver(() => {});
     await using secure = await startReceiver(answering({}), own);
     const mute = webhook(receiver.url);
-    expect(await attempt(mute, { clock: hurried })).toMatchObject({ reason: 'no answer within 10 s' });
+    expect(await attempt(mute, { clock: hurried })).toMatchObject({
+      reason: 'no answer within 10 s',
+    });
     const reasons = [
       ['http://127.0.0.1:1/5ecret', /^connection refused \(ECONNREFUSED\)$/],
       ['http://5ecret.invalid/', /^unknown host \((?:ENOTFOUND|EAI_AGAIN)\)$/],
