@@ -111,6 +111,7 @@ export async function createSqliteBackend({
           isOpen = true;
           return {
             store,
+            notifications: store.notifications,
             info: { engine: 'sqlite', version: store.sqliteVersion },
             isInPlace: () => store.isInPlace(),
             shared: undefined,

@@ -48,7 +48,8 @@ export function startMaintenance(
   void repeat(PRUNE_INTERVAL_MS, async () => {
     const now = clock.now();
     const before = now - engine.config.store.retentionMs;
-    await store.prune({ before, firstDay: dayOf(now) - LEARNED_DAYS });
+    const receivers = { at: now, configured: engine.config.notify };
+    await store.prune({ before, firstDay: dayOf(now) - LEARNED_DAYS, receivers });
   });
   void repeat(LEARN_INTERVAL_MS, expectations.refresh);
   for (const look of looks) void repeat(LOOK_INTERVAL_MS, look);

@@ -36,7 +36,7 @@ export type Receiver = ChatReceiver | WebhookReceiver | EmailReceiver;
 
 /** Whether a receiver is told of a project: of its team or of itself. */
 export function isFor(
-  { teams, projects }: Receiver,
+  { teams, projects }: Pick<Receiver, 'teams' | 'projects'>,
   { id, team }: { readonly id: string; readonly team: string },
 ): boolean {
   if (teams === undefined && projects === undefined) return true;

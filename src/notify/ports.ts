@@ -1,16 +1,12 @@
 import type { ErrorInfo, NoErrorInfoReason } from '../domain/failure.ts';
-import type { NotifyKind } from '../domain/receiver.ts';
+import type { NotifyKind, Receiver } from '../domain/receiver.ts';
 import type { PromptStatus, UnfinishedStatus } from '../domain/status.ts';
 import type { ProjectSnapshot } from '../monitor/ports/store.ts';
 
-// What notifications read and write in the store (docs/specification.md#notifications). Times are epoch ms.
+// What notifications read and write in the store (docs/specification.md#stored-messages). Times are epoch ms.
 
-/** A receiver, and which kinds of messages it gets. */
-export interface Subscriber {
-  /** Unique. */
-  readonly name: string;
-  readonly on: readonly NotifyKind[];
-}
+/** A receiver, without its address. */
+export type Subscriber = Pick<Receiver, 'name' | 'on' | 'teams' | 'projects'>;
 
 /** Whose messages of which kind. */
 export interface Subscription {
@@ -110,7 +106,7 @@ export interface WaitingRow {
 
 export interface StuckRows {
   readonly token: string;
-  /** Prompts that have been in the status since before a time and have not been told, the longest first. */
+  /** Prompts that have been in the status since a time before `before` and have not been told, the longest first. */
   readonly rows: readonly WaitingRow[];
   /** Since when the next one is in the status; undefined if there is none. */
   readonly nextSince: number | undefined;
@@ -125,8 +121,8 @@ export interface RecoveredRows {
   readonly token: string;
   /** Prompts that were told to be stuck and are no longer, the first told first. */
   readonly rows: readonly RecoveredRow[];
-  /** Whether others are still stuck. */
-  readonly areOthersStuck: boolean;
+  /** Whether others were told too. */
+  readonly areOthersTold: boolean;
 }
 
 /** Maximum number of prompts that one message tells to be stuck, or no longer; further ones are in the next. */
@@ -137,7 +133,7 @@ export interface NotifyStore {
   /** Returns what is in memory of a project that this process polls; undefined for others. */
   snapshot(project: string): ProjectSnapshot | undefined;
   /** Notes a subscriber: what happened before this is not told. Changes nothing for kinds that are known. */
-  subscribe(subscriber: Subscriber, at: number): Promise<void>;
+  subscribe(subscriber: Pick<Receiver, 'name' | 'on'>, at: number): Promise<void>;
   /** The stored messages of a receiver, oldest first. */
   messages(receiver: string): Promise<readonly StoredMessage[]>;
   /** Deletes a message. */

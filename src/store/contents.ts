@@ -7,6 +7,9 @@ export const TABLES = {
   settlement: 'settlement_id',
   prompt_duration: 'project_key, status, day, bucket',
   error_total: 'project_key, label',
+  receiver: 'receiver, kind',
+  told: 'project_key, receiver, kind, record_id',
+  message: 'message_id',
 } as const;
 
 export type Table = keyof typeof TABLES;

@@ -90,6 +90,11 @@ export class Figures {
     this.#projects.set(project, { ...known, snapshot: { ...known.snapshot, listings } });
   }
 
+  /** Returns the snapshot of a project; undefined if it is not one of these. */
+  snapshot(project: string): ProjectSnapshot | undefined {
+    return this.#projects.get(project)?.snapshot;
+  }
+
   /** Returns the snapshots of all projects, or of one. */
   snapshots(only?: string): readonly ProjectSnapshot[] {
     if (only === undefined) return Array.from(this.#projects.values(), ({ snapshot }) => snapshot);

@@ -5,6 +5,7 @@ import type { Logger } from '../log/logger.ts';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { Store, StoreReader } from '../monitor/ports/store.ts';
+import type { NotifyStore } from '../notify/ports.ts';
 import type { Postgres } from './postgres/postgres-store.ts';
 
 // Chooses the engine of a configuration. Each engine is imported when it is needed.
@@ -18,6 +19,7 @@ type PostgresConfig = Exclude<StoreConfig, SqliteConfig>;
 
 export interface OpenStore {
   readonly store: Store;
+  readonly notifications: NotifyStore;
   readonly info: { readonly engine: 'sqlite' | 'postgresql'; readonly version: string };
   /** Whether the store is still the one that the configuration names. */
   readonly isInPlace: () => boolean;
@@ -92,6 +94,7 @@ async function openFile(
   });
   return {
     store,
+    notifications: store.notifications,
     info: { engine: 'sqlite', version: store.sqliteVersion },
     isInPlace: () => store.isInPlace(),
     shared: undefined,
@@ -109,6 +112,7 @@ async function openDatabase(
   const postgres = await openPostgres({ url, worker: name, leaseMs, clock, emit, signal });
   return {
     store: postgres.store,
+    notifications: postgres.store.notifications,
     info: { engine: 'postgresql', version: postgres.store.serverVersion },
     isInPlace: () => true,
     shared: { ...postgres, name, leaseMs },

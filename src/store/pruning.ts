@@ -1,7 +1,7 @@
 import { UNFINISHED_STATUSES } from '../domain/status.ts';
 import type { PruneLimits } from '../monitor/ports/store.ts';
 import { SPECIAL } from './failures.ts';
-import type { Change, Write } from './sql.ts';
+import type { Change, Parameters, Write } from './sql.ts';
 
 /** Maximum number of rows of a table that one transaction deletes, so that polls wait for a short time only. */
 const MAX_ROWS = 2000;
@@ -47,6 +47,7 @@ const IS_PENDING = 'SELECT 1 FROM evalwatch.failure f WHERE f.settled_at IS NULL
 const RECORD = 'project_key, kind, id';
 const DURATION = 'project_key, status, day, bucket';
 const TOTAL = 'project_key, label';
+const TOLD = 'project_key, receiver, kind, record_id';
 const STATUSES = UNFINISHED_STATUSES.map((status) => `SELECT '${status}' AS status`);
 
 /** Run in this order, each until it finds no rows. */
@@ -79,6 +80,8 @@ const STEPS: readonly Change[] = [
       WHERE r.project_key = p.project_key AND r.status = s.status AND r.day < :firstDay`,
   ),
   deleteRows('prune_waste_error_totals', 'error_total', TOTAL),
+  deleteRows('prune_waste_told', 'told', TOLD),
+  deleteRows('prune_waste_messages', 'message', 'message_id'),
   {
     name: 'prune_keys',
     last: `DELETE FROM evalwatch.waste AS w WHERE ${[
@@ -86,6 +89,8 @@ const STEPS: readonly Change[] = [
       'record',
       'prompt_duration',
       'error_total',
+      'told',
+      'message',
     ]
       .map(
         (table) =>
@@ -107,6 +112,35 @@ const STEPS: readonly Change[] = [
   },
 ];
 
+/** For how long a receiver that is not configured is known, ms: workers take over a new configuration one after the other. */
+const KNOWN_MS = 24 * 60 * 60 * 1000;
+
+/** Run after these, if the receivers are given. */
+const RECEIVER_STEPS: readonly Change[] = [
+  {
+    name: 'see_receivers',
+    last: `UPDATE evalwatch.receiver SET seen_at = :at
+      WHERE kind || ' ' || receiver IN (SELECT value FROM json_each(:subscriptions))`,
+  },
+  {
+    name: 'prune_receivers',
+    last: 'DELETE FROM evalwatch.receiver WHERE seen_at < :lastSeen',
+  },
+  deleteRows(
+    'prune_told',
+    'told',
+    TOLD,
+    `evalwatch.told r WHERE NOT EXISTS (
+      SELECT 1 FROM evalwatch.receiver s WHERE s.receiver = r.receiver AND s.kind = r.kind)`,
+  ),
+  deleteRows(
+    'prune_messages',
+    'message',
+    'message_id',
+    `evalwatch.message r WHERE NOT EXISTS (SELECT 1 FROM evalwatch.receiver s WHERE s.receiver = r.receiver)`,
+  ),
+];
+
 /**
  * Deletes rows older than their retention (docs/specification.md#retention). A removed project is deleted at once, so that it
  * returns as a new one; its rows follow in chunks, with other writes in between. Rows with a pending failure stay.
@@ -115,19 +149,26 @@ const STEPS: readonly Change[] = [
  */
 export async function prune(
   write: Write,
-  limits: PruneLimits,
+  { before, firstDay, receivers }: PruneLimits,
   isClosing: () => boolean,
   onForgotten: (project: string, label: string) => void,
 ): Promise<void> {
-  for (const step of STEPS) {
+  const parameters = { before, firstDay, ...(receivers && receiverParameters(receivers)) };
+  for (const step of receivers ? [...STEPS, ...RECEIVER_STEPS] : STEPS) {
     for (let found = 1; found > 0 && !isClosing();) {
-      const rows = await write<{ readonly project?: string; readonly label?: string }>(step, {
-        ...limits,
-      });
+      const rows = await write<{ readonly project?: string; readonly label?: string }>(
+        step,
+        parameters,
+      );
       for (const { project, label } of rows) {
         if (project !== undefined && label !== undefined) onForgotten(project, label);
       }
       found = rows.length;
     }
   }
+}
+
+function receiverParameters({ at, configured }: NonNullable<PruneLimits['receivers']>): Parameters {
+  const subscriptions = configured.flatMap(({ name, on }) => on.map((kind) => `${kind} ${name}`));
+  return { at, lastSeen: at - KNOWN_MS, subscriptions: JSON.stringify(subscriptions) };
 }

@@ -4,7 +4,8 @@ export type Parameters = Readonly<Record<string, string | number | undefined>>;
 /**
  * What both engines answer by the same text. It calls its parameters `:name` and its tables `evalwatch.project` and so on. It may
  * have what only one engine needs: SQLite's `INDEXED BY`, PostgreSQL's `FOR UPDATE OF … SKIP LOCKED`. `gen_random_uuid()` is a new
- * token, `SELECT value FROM json_each(:name)` the texts of a JSON array. A name stands for one text, whose plan can be kept.
+ * token, `SELECT value FROM json_each(:name)` the texts of a JSON array, `value::json ->> 'field'` a text of an object in it. A
+ * name stands for one text, whose plan can be kept.
  */
 export interface Db {
   /** @throws {StoreError} */
@@ -41,6 +42,7 @@ export function createDb(
 export function forSqlite(text: string): string {
   return text
     .replaceAll('evalwatch.', '')
+    .replaceAll('::json', '')
     .replaceAll(/ FOR UPDATE OF \w+ SKIP LOCKED/g, '')
     .replaceAll('gen_random_uuid()', 'lower(hex(randomblob(16)))');
 }

@@ -13,7 +13,7 @@ import { migrate } from '../../src/store/postgres/sql/migrate.ts';
 import { openPostgresReader } from '../../src/store/postgres/postgres-reader.ts';
 import { readUrl } from '../../src/store/postgres/url.ts';
 import { openReader } from '../../src/store/sqlite/sqlite-reader.ts';
-import { openStore } from '../../src/store/sqlite/sqlite-store.ts';
+import { openStore, type SqliteStore } from '../../src/store/sqlite/sqlite-store.ts';
 import { HARD_TEXTS } from '../contract/store/harness.ts';
 import { PATIENCE } from '../support/evalwatch.ts';
 import {
@@ -61,7 +61,18 @@ async function writeStore(path: string): Promise<void> {
   const errorInfo = { error_id: 'E1', error_msg: 'broken \u0001' };
   if (newest === undefined) throw new Error('q has no failure');
   await store.settleFailure(newest, withCause({ errorInfo, errorMsgTruncated: false }), 95);
+  await writeMessage(store);
   await store.close();
+}
+
+/** Stores a message, and what it tells. */
+async function writeMessage({ notifications }: SqliteStore): Promise<void> {
+  const of = { receiver: 'chat', kind: 'stuck', project: 'q' } as const;
+  await notifications.subscribe({ name: 'chat', on: ['stuck'] }, 96);
+  const { token = '' } = (await notifications.recovered('chat', 'q')) ?? {};
+  const told = [{ ...of, promptId: 'b', status: 'RUNNING' as const, mark: 90 }];
+  const message = { id: 'm', project: 'q', createdAt: 97, content: '{"text":"\\u0000"}' };
+  await notifications.compose({ ...of, token, told, message });
 }
 
 async function settleSome(store: Store): Promise<void> {
@@ -166,6 +177,19 @@ describe.runIf(postgresPrograms() !== undefined || IN_CI)('migrate-store', () =>
       expect.objectContaining({ what: 'pending_failures' }),
     ]);
     await expectSameAnswers();
+    const rows = `SELECT r.receiver, r.seen_at::integer, w.record_id, w.status, w.mark::integer, m.content
+      FROM evalwatch.receiver r JOIN evalwatch.told w USING (receiver, kind)
+      JOIN evalwatch.message m USING (receiver, project_key)`;
+    expect(await server.query(database.name, rows)).toEqual([
+      {
+        receiver: 'chat',
+        seen_at: 96,
+        record_id: 'b',
+        status: 'RUNNING',
+        mark: 90,
+        content: '{"text":"\\u0000"}',
+      },
+    ]);
 
     expect(await move()).toEqual({
       ...first,

@@ -107,6 +107,7 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
           });
           return {
             store: postgres.store,
+            notifications: postgres.store.notifications,
             info: { engine: 'postgresql', version: postgres.store.serverVersion },
             isInPlace: () => true,
             shared: { ...postgres, name, leaseMs },

@@ -1,5 +1,6 @@
 import type { AddedDurations, DurationCount } from '../../domain/limits.ts';
 import type { ErrorTotal, ErrorInfo, Settled, Settlement, Tries } from '../../domain/failure.ts';
+import type { Receiver } from '../../domain/receiver.ts';
 import type { KnownListing } from '../../domain/record.ts';
 import type { Kind, Origin, PromptStatus, Status, UnfinishedStatus } from '../../domain/status.ts';
 import type { Summary } from '../../domain/summary.ts';
@@ -313,6 +314,14 @@ export interface PruneLimits {
   readonly before: number;
   /** Durations of days before this one are deleted, days since 1970. */
   readonly firstDay: number;
+  /** The configured receivers of messages, with their kinds. Others that were not seen here for a day are deleted. */
+  readonly receivers?:
+    | {
+        /** Now, epoch ms. */
+        readonly at: number;
+        readonly configured: readonly Pick<Receiver, 'name' | 'on'>[];
+      }
+    | undefined;
 }
 
 /**

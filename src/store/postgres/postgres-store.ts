@@ -17,6 +17,7 @@ import type {
   StoreSnapshot,
 } from '../../monitor/ports/store.ts';
 import { postponeFailure, readPendingFailures, settleFailure } from '../failures.ts';
+import { Notifications } from '../notifications.ts';
 import { CONFIGURE, readHealth } from '../projects.ts';
 import { prune } from '../pruning.ts';
 import { unknownProject } from '../rows.ts';
@@ -109,6 +110,7 @@ export async function openPostgres(options: PostgresOptions): Promise<Postgres> 
 export class PostgresStore extends PostgresReader implements Store {
   /** Version of the server, such as `15.18`. */
   readonly serverVersion: string;
+  readonly notifications: Notifications;
   readonly #database: Database;
   readonly #options: PostgresOptions;
   readonly #owned: OwnedProjects;
@@ -142,6 +144,9 @@ export class PostgresStore extends PostgresReader implements Store {
     this.#change = createPostgresWrite(write);
     const reads = this.#reported;
     this.#owned = new OwnedProjects({ worker, database, reads, write, clock, emit, signal });
+    this.notifications = new Notifications(this.db, this.#change, (project) =>
+      this.#owned.figures.snapshot(project),
+    );
     this.#measured(first);
   }
 

@@ -56,7 +56,7 @@ interface Rule {
   readonly sql: string;
 }
 
-const OF_PROJECTS = ['record', 'transition', 'failure', 'prompt_duration', 'error_total'];
+const OF_PROJECTS = 'record transition failure prompt_duration error_total told message'.split(' ');
 
 const RULES: readonly Rule[] = [
   {

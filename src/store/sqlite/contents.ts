@@ -34,8 +34,9 @@ export async function openContents(path: string): Promise<StoreContents> {
 function* select(db: Connection, table: Table, path: string): Generator<Row> {
   const from = table === 'settlement' ? 'settlement JOIN failure USING (transition_id)' : table;
   // Rows of projects that are being deleted stay behind.
-  const text = `SELECT ${table}.* FROM ${from}
-    WHERE project_key NOT IN (SELECT project_key FROM waste) ORDER BY ${TABLES[table]}`;
+  const where =
+    table === 'receiver' ? '' : 'WHERE project_key NOT IN (SELECT project_key FROM waste)';
+  const text = `SELECT ${table}.* FROM ${from} ${where} ORDER BY ${TABLES[table]}`;
   try {
     yield* db.prepare<[], Row>(text).iterate();
   } catch (error) {

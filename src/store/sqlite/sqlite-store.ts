@@ -16,6 +16,7 @@ import type {
 import { Figures, summariesAfter } from '../figures.ts';
 import { postponeFailure, readPendingFailures, settleFailure } from '../failures.ts';
 import { HealthQueue } from '../health-queue.ts';
+import { Notifications } from '../notifications.ts';
 import { CONFIGURE, readHealth } from '../projects.ts';
 import { prune } from '../pruning.ts';
 import { toHealthColumns } from '../rows.ts';
@@ -71,6 +72,7 @@ export async function openStore(options: StoreOptions): Promise<SqliteStore> {
 export class SqliteStore extends SqliteReads implements Store {
   /** Version of SQLite, such as `3.54.0`. */
   readonly sqliteVersion: string;
+  readonly notifications: Notifications;
   readonly #file: string;
   readonly #thread: StoreThread;
   readonly #emit: Observer;
@@ -97,6 +99,9 @@ export class SqliteStore extends SqliteReads implements Store {
     this.#queue = createWriteQueue({ writePiece, clock, emit });
     this.#health = new HealthQueue((waiting) => this.#writeHealth(waiting), clock);
     this.#reported = createDb((_, ...args) => this.#readOrEmit({ method: 'select', args }));
+    this.notifications = new Notifications(this.db, this.#write, (project) =>
+      this.#figures.snapshot(project),
+    );
     this.#files = watchFiles(clock, () => this.#readOrEmit({ method: 'assertInPlace', args: [] }));
   }
 

@@ -18,7 +18,10 @@ const SLOW_INDEXES = `
     INSERT INTO public.seen VALUES (current_setting('statement_timeout'), current_setting('client_connection_check_interval'));
   END $$;
   CREATE EVENT TRIGGER slow ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION slow();`;
-const TO_VERSION_6 = `
+const TO_VERSION_7 = `
+  DROP TABLE evalwatch.receiver, evalwatch.told, evalwatch.message;
+  UPDATE evalwatch.schema_version SET version = 7;`;
+const TO_VERSION_6 = `${TO_VERSION_7}
   CREATE TABLE evalwatch.configuration ();
   CREATE SEQUENCE evalwatch.epoch;
   ALTER TABLE evalwatch.worker RENAME COLUMN configuration TO config_digest;
@@ -78,7 +81,7 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
 
     await Promise.all([one.migrate(), other.migrate()]);
 
-    expect(await db.query(VERSION)).toEqual([{ version: 7 }]);
+    expect(await db.query(VERSION)).toEqual([{ version: 8 }]);
     expect(await db.query(INDEX)).toHaveLength(1);
     expect(await db.query('SELECT DISTINCT * FROM seen')).toEqual([
       { statement_timeout: '1d', check_interval: '10s' },
@@ -160,11 +163,26 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
     expect(await db.query(projects)).toEqual([{ tokens: 2, owner: null }]);
     expect(await db.query('SELECT FROM evalwatch.worker')).toEqual([]);
     const schema = 'SELECT version, compatible_from FROM evalwatch.schema_version';
-    expect(await db.query(schema)).toEqual([{ version: 7, compatible_from: 7 }]);
+    expect(await db.query(schema)).toEqual([{ version: 8, compatible_from: 7 }]);
     // Of version 6: the renewal of a lease.
     const renewal =
       "UPDATE evalwatch.worker SET expires_at = now(), config_digest = 'd' WHERE worker = 'old'";
     await expect(db.query(renewal)).rejects.toThrow('config_digest');
+  });
+
+  it('to version 8 lets a worker of version 7 go on', async () => {
+    await using db = await create();
+    await using old = await db.owner(['p']);
+    await db.query(TO_VERSION_7);
+    await using worker = await open(db.url);
+    await worker.migrate();
+    const schema = 'SELECT version, compatible_from FROM evalwatch.schema_version';
+    expect(await db.query(schema)).toEqual([{ version: 8, compatible_from: 7 }]);
+    expect(await old.see('p', { x: 'COMPLETED' }, 2000)).toHaveLength(1);
+    await old.store.notifications.subscribe({ name: 'chat', on: ['completed'] }, 1);
+    expect(await db.query('SELECT receiver, since::integer FROM evalwatch.receiver')).toEqual([
+      { receiver: 'chat', since: 1 },
+    ]);
   });
 
   it('counts durations of prompts in PENDING and RUNNING from the stored transitions', async () => {
@@ -228,7 +246,7 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
 
     await worker.migrate();
 
-    expect(await db.query(VERSION)).toEqual([{ version: 7 }]);
+    expect(await db.query(VERSION)).toEqual([{ version: 8 }]);
     expect(await db.query(INDEX_ITSELF)).toEqual(before);
   });
 
@@ -249,6 +267,6 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
     await blocking.end();
     await using next = await open(db.url);
     await next.migrate();
-    expect(await db.query(VERSION)).toEqual([{ version: 7 }]);
+    expect(await db.query(VERSION)).toEqual([{ version: 8 }]);
   });
 });

@@ -24,6 +24,7 @@ const MIGRATIONS: readonly Migration[] = [
   { file: '0005-configuration.sql', compatibleFrom: 1 },
   { file: '0006-cause-ids.sql', compatibleFrom: 1, after: computeCauses },
   { file: '0007-token.sql', compatibleFrom: 7 },
+  { file: '0008-notifications.sql', compatibleFrom: 7 },
 ];
 
 /** The schema version that this program writes. */

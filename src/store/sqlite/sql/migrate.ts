@@ -16,6 +16,7 @@ const MIGRATIONS = [
   '0005-causes.sql',
   '0006-cause-ids.sql',
   '0007-same-tables.sql',
+  '0008-notifications.sql',
 ] as const;
 
 /** What SQL cannot do of the migration to a schema version, run in its transaction. */

@@ -280,4 +280,20 @@ describe('migrations', () => {
     );
     expect(db.pragma('integrity_check', { simple: true })).toBe('ok');
   });
+
+  it('keep the rows of schema version 7', async () => {
+    const migrations = await readMigrations();
+    migrate(db, migrations.slice(0, 7));
+    db.exec(`
+      INSERT INTO project (project_key, id, configured_at, token) VALUES (2, 'p', 1, 't');
+      INSERT INTO transition (project_key, at, kind, from_status, to_status, record_id)
+        VALUES (2, 30, 'prompt', 'RUNNING', 'COMPLETED', 'c');`);
+    const rows = () =>
+      db.prepare('SELECT * FROM project JOIN transition USING (project_key)').all();
+    const before = rows();
+    migrate(db, migrations);
+    expect(rows()).toEqual(before);
+    const known = 'SELECT count(*) FROM receiver, told, message';
+    expect(db.prepare(known).pluck().get()).toBe(0);
+  });
 });

@@ -12,7 +12,9 @@ import { withCause } from '../../../support/failures.ts';
 const MANY = 4500;
 /** Failures that take a transaction each to settle. */
 const FAILURES = 50;
-const TABLES = ['project', 'waste', 'record', 'transition', 'failure', 'settlement', 'error_total'];
+const TABLES = 'project waste record transition failure settlement error_total told message'.split(
+  ' ',
+);
 
 it('a pruned project leaves no row behind', async () => {
   await using directory = await temporaryDirectory();
@@ -40,6 +42,12 @@ it('a pruned project leaves no row behind', async () => {
   for (const failure of await store.pendingFailures({ limitPerProject: 9999 })) {
     await store.settleFailure(failure, withCause({ reason: 'not_found' }), 6);
   }
+  const told = { receiver: 'chat', kind: 'stuck', promptId: 'x', project: 'p' } as const;
+  await store.notifications.subscribe({ name: 'chat', on: ['stuck'] }, 7);
+  const { token = '' } = (await store.notifications.recovered('chat', 'p')) ?? {};
+  const message = { id: 'm', project: 'p', createdAt: 8, content: '{}' };
+  const noted = [{ ...told, mark: 5 }];
+  expect(await store.notifications.compose({ ...told, token, told: noted, message })).toBe(true);
   await store.configureProjects([], 10);
   await store.prune({ before: 11, firstDay: 0 });
   await store.close();

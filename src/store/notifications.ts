@@ -1,0 +1,323 @@
+import type { ErrorInfo, NoErrorInfoReason } from '../domain/failure.ts';
+import type { PromptStatus, UnfinishedStatus } from '../domain/status.ts';
+import type { ProjectSnapshot } from '../monitor/ports/store.ts';
+import {
+  type CauseRow,
+  type DueMoves,
+  MAX_TOLD,
+  type MoveQuery,
+  type NotifyStore,
+  type StoredMessage,
+  type Subscription,
+  type WaitingRow,
+} from '../notify/ports.ts';
+import type { Change, Db, Parameters, Write } from './sql.ts';
+
+// What messages have told to whom (docs/specification.md#stored-messages), by one text for both engines.
+
+const SUBSCRIBE: Change = {
+  name: 'subscribe',
+  last: `INSERT INTO evalwatch.receiver (receiver, kind, since, token, seen_at)
+    SELECT CAST(:receiver AS text), value, (SELECT coalesce(max(transition_id), 0) FROM evalwatch.transition),
+      gen_random_uuid(), CAST(:at AS bigint)
+    FROM json_each(:kinds) WHERE true
+    ON CONFLICT (receiver, kind) DO NOTHING`,
+};
+
+/** The token is a fence: of two processes that read the same one, the second changes nothing. */
+const COMPOSE: Change = {
+  name: 'compose_message',
+  first: {
+    fenced: `UPDATE evalwatch.receiver SET token = gen_random_uuid()
+      WHERE receiver = :receiver AND kind = :kind AND token = :token RETURNING receiver, kind`,
+    changed: `SELECT p.project_key, r.receiver, r.kind, w.value::json ->> 'promptId' AS record_id,
+        w.value::json ->> 'status' AS status, CAST(w.value::json ->> 'mark' AS bigint) AS mark
+      FROM fenced r CROSS JOIN json_each(:told) w CROSS JOIN evalwatch.project p
+      WHERE p.id = w.value::json ->> 'project'`,
+    over: `DELETE FROM evalwatch.told WHERE (project_key, receiver, kind, record_id) IN (
+      SELECT project_key, receiver, kind, record_id FROM changed WHERE mark IS NULL)`,
+    told: `INSERT INTO evalwatch.told (project_key, receiver, kind, record_id, status, mark)
+      SELECT project_key, receiver, kind, record_id, status, mark FROM changed WHERE mark IS NOT NULL
+      ON CONFLICT (project_key, receiver, kind, record_id) DO UPDATE SET status = excluded.status, mark = excluded.mark`,
+    stored: `INSERT INTO evalwatch.message (message_id, receiver, project_key, created_at, content)
+      SELECT CAST(:id AS text), r.receiver, p.project_key, CAST(:createdAt AS bigint), CAST(:content AS text)
+      FROM fenced r CROSS JOIN evalwatch.project p WHERE p.id = :project`,
+  },
+  last: 'SELECT receiver FROM fenced',
+};
+
+const FORGET: Change = {
+  name: 'forget_message',
+  last: 'DELETE FROM evalwatch.message WHERE message_id = :id AND receiver = :receiver',
+};
+
+/** The subscription `r`, a project `p`, and the last move that was told, at which those that are due begin. */
+const SUBSCRIBED = `evalwatch.receiver r CROSS JOIN evalwatch.project p LEFT JOIN evalwatch.told w
+  ON w.project_key = p.project_key AND w.receiver = r.receiver AND w.kind = r.kind AND w.record_id = ''`;
+const POSITION = 'CASE WHEN w.mark > r.since THEN w.mark ELSE r.since END';
+const IS_SUBSCRIPTION = 'r.receiver = :receiver AND r.kind = :kind';
+
+/** How the moves `t` of a kind are found, with what index, and which of them wait for an outcome. */
+const MOVES = {
+  failed: {
+    condition: "t.kind = 'prompt' AND t.to_status = 'FAILED'",
+    // The index has the failures of a project by time.
+    order: 't.at',
+    isWaiting: 'f.settled_at IS NULL AND f.transition_id IS NOT NULL AND t.at > :settledBefore',
+  },
+  completed: {
+    condition: "t.kind = 'prompt' AND t.to_status = 'COMPLETED'",
+    order: 't.transition_id',
+    isWaiting: 'false',
+  },
+} as const;
+
+function firstMoves(kind: MoveQuery['kind']): string {
+  const { condition, order } = MOVES[kind];
+  return `SELECT found.project, t.transition_id AS id, t.at
+    FROM (
+      SELECT p.id AS project, (
+        SELECT t.transition_id FROM evalwatch.transition t
+        WHERE t.project_key = p.project_key AND ${condition} AND t.at >= :since AND t.transition_id > ${POSITION}
+        ORDER BY ${order} LIMIT 1
+      ) AS first
+      FROM ${SUBSCRIBED} WHERE ${IS_SUBSCRIPTION} AND p.id IN (SELECT value FROM json_each(:projects))
+    ) AS found JOIN evalwatch.transition t ON t.transition_id = found.first`;
+}
+
+function dueMoves(kind: MoveQuery['kind']): string {
+  const { condition, isWaiting } = MOVES[kind];
+  return `
+WITH start AS (
+  SELECT p.project_key, r.token, ${POSITION} AS position
+  FROM ${SUBSCRIBED} WHERE ${IS_SUBSCRIPTION} AND p.id = :project
+),
+move AS MATERIALIZED (
+  SELECT t.transition_id, t.at, ${isWaiting} AS waits
+  FROM start CROSS JOIN evalwatch.transition t LEFT JOIN evalwatch.failure f ON f.transition_id = t.transition_id
+  WHERE t.project_key = start.project_key AND t.transition_id > start.position AND t.transition_id >= :from AND ${condition}
+),
+waiting AS (SELECT min(transition_id) AS first, min(at) AS since FROM move WHERE waits)
+SELECT start.token, waiting.since AS "waitsSince", due.*
+FROM start CROSS JOIN waiting CROSS JOIN (
+  SELECT count(*) FILTER (WHERE at >= :since) AS count, min(transition_id) FILTER (WHERE at >= :since) AS first,
+    count(*) FILTER (WHERE at < :since) AS old, max(transition_id) AS last
+  FROM move WHERE transition_id < coalesce((SELECT first FROM waiting), ${Number.MAX_SAFE_INTEGER})
+) AS due`;
+}
+
+/** The moves `t` of a range. */
+function movesIn(kind: MoveQuery['kind']): string {
+  return `SELECT t.record_id, t.record_name, t.at, f.settled_at, f.error_id, f.error_msg, f.reason, f.cause_id
+    FROM evalwatch.project p CROSS JOIN evalwatch.transition t
+    LEFT JOIN evalwatch.failure f ON f.transition_id = t.transition_id
+    WHERE p.id = :project AND t.project_key = p.project_key AND t.transition_id >= :first AND t.transition_id <= :last
+      AND ${MOVES[kind].condition}
+    ORDER BY t.transition_id LIMIT :limit`;
+}
+
+const CAUSES = `SELECT c.cause, c.count, f.error_id, f.error_msg, f.reason
+  FROM (
+    SELECT f.cause_id AS cause, count(*) AS count, max(f.transition_id) AS last
+    FROM evalwatch.project p CROSS JOIN evalwatch.failure f INDEXED BY failure_project
+    WHERE p.id = :project AND f.project_key = p.project_key AND f.transition_id >= :first AND f.transition_id <= :last
+      AND f.cause_id IS NOT NULL
+    GROUP BY f.cause_id ORDER BY count(*) DESC, max(f.transition_id) DESC LIMIT :limit
+  ) AS c JOIN evalwatch.failure f ON f.transition_id = c.last
+  ORDER BY c.count DESC, c.last DESC`;
+
+/** What a receiver was told of stuck prompts: rows `w`. */
+const TOLD_STUCK = "w.receiver = :receiver AND w.kind = 'stuck'";
+
+const STUCK = `SELECT r.id, r.name, r.since
+  FROM evalwatch.project p CROSS JOIN evalwatch.record r INDEXED BY record_waiting
+  WHERE p.id = :project AND r.project_key = p.project_key AND r.kind = 'prompt' AND r.status = :status
+    AND NOT r.gone AND r.status IN ('PENDING', 'RUNNING')
+    AND NOT EXISTS (
+      SELECT 1 FROM evalwatch.told w WHERE w.project_key = r.project_key AND ${TOLD_STUCK} AND w.record_id = r.id)
+  ORDER BY r.since LIMIT :limit`;
+
+/** Selects also how many prompts were told to be stuck, over or not. */
+const RECOVERED = `SELECT w.record_id, r.name, w.status, w.mark, r.status AS next_status, r.since AS next_since, r.gone,
+    (SELECT count(*) FROM evalwatch.told w WHERE w.project_key = p.project_key AND ${TOLD_STUCK}) AS told
+  FROM evalwatch.project p CROSS JOIN evalwatch.told w
+  LEFT JOIN evalwatch.record r ON r.project_key = w.project_key AND r.kind = 'prompt' AND r.id = w.record_id
+  WHERE p.id = :project AND w.project_key = p.project_key AND ${TOLD_STUCK}
+    AND (r.id IS NULL OR r.gone OR r.status <> w.status OR r.since <> w.mark)
+  ORDER BY w.mark, w.record_id LIMIT :limit`;
+
+interface OutcomeColumns {
+  readonly error_id: string | null;
+  readonly error_msg: string | null;
+  readonly reason: NoErrorInfoReason | null;
+}
+
+interface MoveColumns extends OutcomeColumns {
+  readonly record_id: string;
+  readonly record_name: string | null;
+  readonly at: number;
+  readonly settled_at: number | null;
+  readonly cause_id: string | null;
+}
+
+interface RecoveredColumns {
+  readonly record_id: string;
+  readonly name: string | null;
+  readonly status: UnfinishedStatus;
+  readonly mark: number;
+  readonly next_status: PromptStatus | null;
+  readonly next_since: number | null;
+  readonly gone: boolean | number | null;
+  readonly told: number;
+}
+
+type WithNulls<Row> = { readonly [Field in keyof Row]: Exclude<Row[Field], undefined> | null };
+
+/** Notifications in the store of either engine. */
+export class Notifications implements NotifyStore {
+  readonly snapshot: NotifyStore['snapshot'];
+  readonly #db: Db;
+  readonly #write: Write;
+
+  /** `snapshot` returns what is in memory of a project. */
+  constructor(db: Db, write: Write, snapshot: (project: string) => ProjectSnapshot | undefined) {
+    this.#db = db;
+    this.#write = write;
+    this.snapshot = snapshot;
+  }
+
+  subscribe: NotifyStore['subscribe'] = async ({ name, on }, at) => {
+    await this.#write(SUBSCRIBE, { receiver: name, kinds: JSON.stringify(on), at });
+  };
+
+  messages: NotifyStore['messages'] = async (receiver) => {
+    const text = `SELECT m.message_id AS id, p.id AS project, m.created_at AS "createdAt", m.content
+      FROM evalwatch.message m JOIN evalwatch.project p ON p.project_key = m.project_key
+      WHERE m.receiver = :receiver ORDER BY m.created_at, m.message_id`;
+    return await this.#db.read<StoredMessage>('messages', text, { receiver });
+  };
+
+  forget: NotifyStore['forget'] = async (receiver, id) => {
+    await this.#write(FORGET, { receiver, id });
+  };
+
+  compose: NotifyStore['compose'] = async ({ receiver, kind, token, told, message }) => {
+    const { id, project, createdAt, content } = message ?? {};
+    const values = { id, project, createdAt, content, told: JSON.stringify(told) };
+    return (await this.#write(COMPOSE, { receiver, kind, token, ...values })).length > 0;
+  };
+
+  firstMoves: NotifyStore['firstMoves'] = async (of, projects) => {
+    const values = { ...of, projects: JSON.stringify(projects) };
+    return await this.#db.read(`first_moves_${of.kind}`, firstMoves(of.kind), values);
+  };
+
+  dueMoves: NotifyStore['dueMoves'] = async (query) => {
+    const text = dueMoves(query.kind);
+    const [row] = await this.#db.read<WithNulls<DueMoves>>(`due_moves_${query.kind}`, text, {
+      ...query,
+    });
+    if (row === undefined) return undefined;
+    return {
+      token: row.token ?? '',
+      count: row.count ?? 0,
+      first: row.first ?? undefined,
+      old: row.old ?? 0,
+      last: row.last ?? undefined,
+      waitsSince: row.waitsSince ?? undefined,
+    };
+  };
+
+  moves: NotifyStore['moves'] = async (range, limit) => {
+    const text = movesIn(range.kind);
+    const asked = { ...range, limit };
+    const rows = await this.#db.read<MoveColumns>(`moves_${range.kind}`, text, asked);
+    return rows.map((row) => ({
+      promptId: row.record_id,
+      promptName: row.record_name ?? undefined,
+      at: row.at,
+      errorInfo: row.settled_at === null ? undefined : errorInfoOf(row),
+      reason: row.reason ?? undefined,
+      cause: row.cause_id ?? undefined,
+    }));
+  };
+
+  causes: NotifyStore['causes'] = async (range, limit) => {
+    const rows = await this.#db.read<Omit<CauseRow, 'errorInfo'> & OutcomeColumns>(
+      'causes_in_range',
+      CAUSES,
+      { ...range, limit },
+    );
+    return rows.map((row) => ({ cause: row.cause, count: row.count, errorInfo: errorInfoOf(row) }));
+  };
+
+  stuck: NotifyStore['stuck'] = async (receiver, project, status, before) => {
+    const token = await this.#token({ receiver, kind: 'stuck' });
+    if (token === undefined) return undefined;
+    const asked = { receiver, project, status, limit: MAX_TOLD + 1 };
+    const rows = await this.#db.read<{
+      readonly id: string;
+      readonly name: string | null;
+      readonly since: number;
+    }>('stuck', STUCK, asked);
+    const stuck = rows.slice(0, MAX_TOLD).filter(({ since }) => since < before);
+    return {
+      token,
+      rows: stuck.map(({ id, name, since }): WaitingRow => {
+        return { promptId: id, promptName: name ?? undefined, status, since };
+      }),
+      nextSince: rows[stuck.length]?.since,
+    };
+  };
+
+  recovered: NotifyStore['recovered'] = async (receiver, project) => {
+    const token = await this.#token({ receiver, kind: 'stuck' });
+    if (token === undefined) return undefined;
+    const asked = { receiver, project, limit: MAX_TOLD };
+    const rows = await this.#db.read<RecoveredColumns>('recovered', RECOVERED, asked);
+    return {
+      token,
+      rows: rows.map((row) => ({
+        promptId: row.record_id,
+        promptName: row.name ?? undefined,
+        status: row.status,
+        since: row.mark,
+        next:
+          row.gone || row.next_status === null || row.next_since === null
+            ? undefined
+            : { status: row.next_status, since: row.next_since },
+      })),
+      areOthersTold: rows[0] === undefined || rows[0].told > rows.length,
+    };
+  };
+
+  projectsWithStuck: NotifyStore['projectsWithStuck'] = async (receiver) => {
+    const text = `SELECT DISTINCT p.id FROM evalwatch.told w JOIN evalwatch.project p ON p.project_key = w.project_key
+      WHERE ${TOLD_STUCK}`;
+    const rows = await this.#db.read<{ readonly id: string }>('with_stuck', text, { receiver });
+    return rows.map(({ id }) => id);
+  };
+
+  down: NotifyStore['down'] = async (receiver) => {
+    const token = await this.#token({ receiver, kind: 'down' });
+    if (token === undefined) return undefined;
+    const text = `SELECT p.id, w.mark FROM evalwatch.told w JOIN evalwatch.project p ON p.project_key = w.project_key
+      WHERE w.receiver = :receiver AND w.kind = 'down'`;
+    const rows = await this.#db.read<{ readonly id: string; readonly mark: number }>('down', text, {
+      receiver,
+    });
+    return { token, since: new Map(rows.map(({ id, mark }) => [id, mark])) };
+  };
+
+  /** Read before anything that a message tells. */
+  async #token({ receiver, kind }: Subscription): Promise<string | undefined> {
+    const text = `SELECT r.token FROM evalwatch.receiver r WHERE ${IS_SUBSCRIPTION}`;
+    const asked: Parameters = { receiver, kind };
+    const [row] = await this.#db.read<{ readonly token: string }>('subscription', text, asked);
+    return row?.token;
+  }
+}
+
+function errorInfoOf({ error_id, error_msg, reason }: OutcomeColumns): ErrorInfo | undefined {
+  return reason === null ? { error_id, error_msg } : undefined;
+}
