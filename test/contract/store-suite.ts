@@ -6,6 +6,7 @@ import { describeEvents } from './store/events.ts';
 import { describeFailureCounts } from './store/failure-counts.ts';
 import { describeFailures } from './store/failures.ts';
 import { createHarness, type OpenStore } from './store/harness.ts';
+import { describeNotifications } from './store/notifications.ts';
 import { describePolls } from './store/polls.ts';
 import { describeProjects } from './store/projects.ts';
 import { describeLongRetention, describeRetention } from './store/retention.ts';
@@ -35,6 +36,7 @@ export function describeContents(name: string, open: OpenStore): void {
     describeDurations(harness);
     describeCauses(harness);
     describeRetention(harness);
+    describeNotifications(harness);
   });
 }
 

@@ -13,12 +13,17 @@ import type {
   Store,
   StoreReader,
 } from '../../../src/monitor/ports/store.ts';
+import type { NotifyStore } from '../../../src/notify/ports.ts';
 import { eventLog, listingOf } from '../../support/monitor.ts';
+
+interface WholeStore extends Store {
+  readonly notifications: NotifyStore;
+}
 
 /** A new and empty store of one engine. */
 interface StoreUnderTest extends AsyncDisposable {
-  readonly store: Store;
-  reopen(): Promise<Store>;
+  readonly store: WholeStore;
+  reopen(): Promise<WholeStore>;
   openReader(): Promise<StoreReader>;
 }
 
@@ -62,7 +67,7 @@ export type Harness = ReturnType<typeof createHarness>;
 export function createHarness(open: OpenStore) {
   const log = eventLog();
   let opened: StoreUnderTest;
-  let store: Store;
+  let store: WholeStore;
 
   beforeEach(async () => {
     log.clear();

@@ -1,0 +1,540 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { causeOf } from '../../../src/domain/cause.ts';
+import { StoreError } from '../../../src/monitor/errors.ts';
+import type { MonitorEvent } from '../../../src/monitor/events.ts';
+import type { CommittedTransition, PollHealth } from '../../../src/monitor/ports/store.ts';
+import type { ConfiguredProject } from '../../../src/monitor/ports/watched-project.ts';
+import type { Message } from '../../../src/notify/message.ts';
+import { Outbox } from '../../../src/notify/outbox.ts';
+import type { NotifyStore, Subscriber } from '../../../src/notify/ports.ts';
+import { settle } from '../../support/failures.ts';
+import { fakeClock } from '../../support/monitor.ts';
+import { storeWith } from '../../support/store-with.ts';
+import { type Harness, UP } from './harness.ts';
+
+const START = 1_700_000_000_000;
+const SECOND = 1000;
+const MINUTE = 60 * SECOND;
+const HOUR = 60 * MINUTE;
+const expected = { limitMs: HOUR, source: 'configured', typicalMs: undefined } as const;
+
+const ALL: Subscriber = {
+  name: 'chat',
+  on: ['failed', 'completed', 'stuck', 'down'],
+  teams: undefined,
+  projects: undefined,
+};
+
+export function describeNotifications(h: Harness): void {
+  describe('notifications', () => {
+    let clock: ReturnType<typeof fakeClock>;
+    let ids: string[];
+    let health: Map<string, PollHealth>;
+    let givenUp: unknown[];
+
+    beforeEach(async () => {
+      clock = fakeClock(START);
+      ids = ['p', 'q'];
+      health = new Map();
+      givenUp = [];
+      await h.store.configureProjects(ids, START - HOUR);
+      await h.see('p', {}, START - HOUR);
+      await h.see('q', {}, START - HOUR);
+    });
+
+    /** Starts the outbox of a process, which polls all projects or some. */
+    function start(
+      receiver: Subscriber = ALL,
+      {
+        mayTell = () => true,
+        store = h.store.notifications,
+      }: { mayTell?: (project: string) => boolean; store?: NotifyStore } = {},
+    ) {
+      const outbox = new Outbox({
+        store,
+        clock,
+        projects: () => new Map(ids.map((id) => [id, projectOf(id)])),
+        mayTell,
+        health: (id) => health.get(id) ?? { ...UP, lastSuccessAt: clock.now() },
+        expectationsOf: () => ({ PENDING: expected, RUNNING: expected }),
+        maxIntervalMs: () => 10 * SECOND,
+        addresses: () => ({
+          externalUrl: 'https://watch.example.com',
+          promptUrl: 'https://evals.example.com/{project}/{prompt_id}',
+        }),
+        onGivenUp: (...what) => givenUp.push(what),
+      });
+      const next = async () => {
+        const found = await outbox.next(receiver);
+        return 'message' in found ? found.message : undefined;
+      };
+      return {
+        outbox,
+        next,
+        /** Returns the messages that are due within this time, each of which is answered. */
+        told: async (withinMs: number) => {
+          const messages: Message[] = [];
+          for (const end = clock.now() + withinMs; ;) {
+            const found = await outbox.next(receiver);
+            if ('message' in found) {
+              messages.push(found.message);
+              await outbox.done(receiver.name, found.message.id);
+            } else if (found.lookAt > end) {
+              clock.advance(Math.max(0, end - clock.now()));
+              return messages;
+            } else clock.advance(Math.max(1, found.lookAt - clock.now()));
+          }
+        },
+        /** Polls a project now. */
+        see: async (project: string, statuses: Readonly<Record<string, string>>) => {
+          const moved = (await h.see(project, statuses, clock.now())) ?? [];
+          for (const transition of moved) {
+            outbox.observe({ type: 'record.transition', project, transition });
+          }
+          return moved;
+        },
+        settle: async (
+          project: string,
+          failures: readonly CommittedTransition[],
+          errorMsg = 'timed out after 30 s',
+        ) => {
+          for (const { transitionId } of failures) {
+            const errorInfo = { error_id: 'TIMEOUT', error_msg: errorMsg };
+            const settled = { errorInfo, errorMsgTruncated: false };
+            await settle(h.store, transitionId, settled, clock.now());
+            outbox.observe(failedEvent(project, transitionId));
+          }
+        },
+      };
+    }
+
+    it('tell a receiver that is new nothing of the past', async () => {
+      const before = start({ ...ALL, name: 'other' });
+      await before.see('p', { x: 'FAILED', y: 'COMPLETED' });
+      const { told, see } = start();
+      expect(await told(2 * MINUTE)).toEqual([]);
+      await see('p', { x: 'FAILED', y: 'COMPLETED', z: 'COMPLETED' });
+      expect(await told(2 * MINUTE)).toMatchObject([
+        {
+          type: 'prompts.completed',
+          data: { project: 'p', count: 1, prompts: [{ prompt_id: 'z' }] },
+        },
+      ]);
+    });
+
+    it('tell nothing of the past of a kind that is added', async () => {
+      const before = start({ ...ALL, on: ['failed'] });
+      await before.told(MINUTE);
+      await before.see('p', { x: 'COMPLETED' });
+      const { told, see } = start();
+      expect(await told(2 * MINUTE)).toEqual([]);
+      await see('p', { x: 'COMPLETED', y: 'COMPLETED' });
+      expect(await told(2 * MINUTE)).toMatchObject([{ data: { count: 1 } }]);
+    });
+
+    it('tell all failures of a poll in one message, with the counts of their causes', async () => {
+      const { told, see, settle: settleAll } = start();
+      await told(0);
+      const all = Array.from({ length: 1000 }, (_, index) => [`x${index}`, 'FAILED']);
+      const failures = await see('p', Object.fromEntries(all));
+      expect(await told(SECOND)).toEqual([]);
+      await settleAll('p', failures.slice(0, 600), 'm'.repeat(1000));
+      await settleAll('p', failures.slice(600));
+      const [message, ...others] = await told(5 * MINUTE);
+      expect(others).toEqual([]);
+      expect(message).toMatchObject({
+        type: 'prompts.failed',
+        timestamp: new Date(START + SECOND).toISOString(),
+        data: {
+          project: 'p',
+          team: 'search',
+          url: 'https://watch.example.com/projects/p',
+          count: 1000,
+          causes: [
+            { count: 600, error_id: 'TIMEOUT' },
+            { count: 400, shape: 'timed out after <*>' },
+          ],
+        },
+      });
+      const { prompts } = (message as Extract<Message, { type: 'prompts.failed' }>).data;
+      expect(prompts).toHaveLength(10);
+      expect(prompts[0]).toMatchObject({
+        prompt_id: 'x0',
+        prompt_name: 'name of x0',
+        url: 'https://evals.example.com/p/x0',
+        time: new Date(START).toISOString(),
+        error_info: { error_id: 'TIMEOUT', error_msg: `${'m'.repeat(299)}…` },
+      });
+      expect(prompts[0]?.cause).toBe(
+        causeOf({ error_id: 'TIMEOUT', error_msg: 'm'.repeat(1000) }).id,
+      );
+    });
+
+    it('let a failure wait for its outcome for a minute at most, and those after it too', async () => {
+      const { told, see, settle: settleAll } = start();
+      await told(0);
+      await see('p', { x: 'FAILED' });
+      clock.advance(30 * SECOND);
+      const later = await see('p', { x: 'FAILED', y: 'FAILED' });
+      await settleAll('p', later);
+      expect(await told(29 * SECOND)).toEqual([]);
+      expect(await told(3 * SECOND)).toMatchObject([
+        {
+          data: {
+            count: 2,
+            prompts: [
+              { prompt_id: 'x', error_info: null, reason: null, cause: null },
+              { prompt_id: 'y', error_info: { error_id: 'TIMEOUT' } },
+            ],
+          },
+        },
+      ]);
+    });
+
+    it('gather what comes within a minute after a message', async () => {
+      const { told, see } = start();
+      await told(0);
+      await see('p', { a: 'COMPLETED' });
+      expect(await told(SECOND)).toMatchObject([{ data: { count: 1 } }]);
+      await see('p', { a: 'COMPLETED', b: 'COMPLETED' });
+      await see('q', { c: 'COMPLETED' });
+      clock.advance(20 * SECOND);
+      await see('p', { a: 'COMPLETED', b: 'COMPLETED', d: 'COMPLETED' });
+      expect(await told(35 * SECOND)).toMatchObject([{ data: { project: 'q', count: 1 } }]);
+      expect(await told(10 * SECOND)).toMatchObject([{ data: { project: 'p', count: 2 } }]);
+    });
+
+    it('lose nothing, and repeat the same message, whenever the process is killed', async () => {
+      await start().told(0);
+      await start().see('p', { x: 'COMPLETED' });
+      // Before the message is composed, and while it is stored.
+      const broken = storeWith(h.store.notifications, {
+        compose: async () => {
+          throw new StoreError('other', 'killed');
+        },
+      });
+      await expect(start(ALL, { store: broken }).next()).rejects.toThrow('killed');
+      const lost = storeWith(h.store.notifications, {
+        compose: async (composed) => {
+          await h.store.notifications.compose(composed);
+          throw new StoreError('other', 'the answer is lost');
+        },
+      });
+      const unlucky = start(ALL, { store: lost });
+      await expect(unlucky.next()).rejects.toThrow('the answer is lost');
+      const first = await unlucky.next();
+      expect(first).toMatchObject({ type: 'prompts.completed', data: { count: 1 } });
+      // While it is sent, and before it is deleted.
+      await h.reopen();
+      const again = start();
+      expect(await again.next()).toEqual(first);
+      await h.store.configureProjects(ids, START);
+      await again.see('p', { x: 'COMPLETED', y: 'COMPLETED' });
+      expect(await again.next()).toEqual(first);
+      expect(await start().next()).toEqual(first);
+      await again.outbox.done('chat', first?.id ?? '');
+      // Afterwards.
+      expect(await start().told(2 * MINUTE)).toMatchObject([
+        { data: { count: 1, prompts: [{ prompt_id: 'y' }] } },
+      ]);
+      expect(await start().told(2 * MINUTE)).toEqual([]);
+    });
+
+    it('change nothing if another worker has composed meanwhile', async () => {
+      await start().told(0);
+      const slow = storeWith(h.store.notifications, {
+        compose: async (composed) => {
+          await start().told(MINUTE);
+          return await h.store.notifications.compose(composed);
+        },
+      });
+      const { told, see } = start(ALL, { store: slow });
+      await told(0);
+      await see('p', { x: 'COMPLETED', y: 'PENDING' });
+      expect(await told(MINUTE)).toEqual([]);
+      clock.advance(2 * HOUR);
+      expect(await told(MINUTE)).toEqual([]);
+      health.set('p', { ...UP, up: false, consecutiveFailures: 3 });
+      expect(await told(MINUTE)).toEqual([]);
+      expect(await start().told(2 * MINUTE)).toEqual([]);
+    });
+
+    it('are sent by the owner of the project, also those that another worker has composed', async () => {
+      const owner = { of: 'one' };
+      const worker = (name: string) => start(ALL, { mayTell: () => owner.of === name });
+      const [one, two] = [worker('one'), worker('two')];
+      await one.told(0);
+      await two.told(0);
+      await one.see('p', { x: 'COMPLETED' });
+      const message = await one.next();
+      expect(message).toBeDefined();
+      clock.advance(SECOND);
+      await one.see('p', { x: 'COMPLETED', y: 'COMPLETED' });
+      owner.of = 'two';
+      expect(await two.next()).toBeUndefined();
+      two.outbox.observe({ type: 'worker.claimed', worker: 'two', projects: 2, owned: 2 });
+      expect(await one.next()).toBeUndefined();
+      expect(await two.next()).toEqual(message);
+      expect(await two.told(2 * MINUTE)).toMatchObject([
+        { id: message?.id },
+        { data: { prompts: [{ prompt_id: 'y' }] } },
+      ]);
+      owner.of = 'one';
+      one.outbox.observe({ type: 'worker.claimed', worker: 'one', projects: 2, owned: 2 });
+      expect(await one.told(2 * MINUTE)).toEqual([]);
+    });
+
+    it('tell stuck prompts once, and when they move on or are gone', async () => {
+      const first = start();
+      await first.told(0);
+      await first.see('p', { a: 'PENDING', b: 'RUNNING', c: 'RUNNING' });
+      expect(await first.told(HOUR)).toEqual([]);
+      await first.see('p', { a: 'PENDING', b: 'RUNNING', c: 'RUNNING', d: 'RUNNING' });
+      expect(await first.told(MINUTE)).toMatchObject([
+        {
+          type: 'prompts.stuck',
+          data: {
+            count: 3,
+            prompts: [
+              { prompt_id: 'a', status: 'PENDING', limit_seconds: 3600, until: null, to: null },
+              { prompt_id: 'b', status: 'RUNNING', since: new Date(START).toISOString() },
+              { prompt_id: 'c' },
+            ],
+          },
+        },
+      ]);
+      expect(await first.told(30 * MINUTE)).toEqual([]);
+      // Another process knows it too, and learns what happened meanwhile.
+      await h.see('p', { a: 'PENDING', d: 'RUNNING', b: 'COMPLETED' }, clock.now());
+      await h.see('p', { a: 'PENDING', d: 'RUNNING', b: 'COMPLETED' }, clock.now());
+      const second = start({ ...ALL, on: ['stuck'] });
+      expect(await second.told(20 * MINUTE)).toMatchObject([
+        {
+          type: 'prompts.recovered',
+          data: {
+            count: 2,
+            prompts: [
+              { prompt_id: 'b', status: 'RUNNING', to: 'COMPLETED' },
+              { prompt_id: 'c', to: null },
+            ],
+          },
+        },
+      ]);
+      expect(await second.told(20 * MINUTE)).toMatchObject([
+        { type: 'prompts.stuck', data: { count: 1, prompts: [{ prompt_id: 'd' }] } },
+      ]);
+      await second.see('p', { a: 'RUNNING', d: 'RUNNING', b: 'COMPLETED' });
+      expect(await second.told(MINUTE)).toMatchObject([
+        { type: 'prompts.recovered', data: { prompts: [{ prompt_id: 'a', to: 'RUNNING' }] } },
+      ]);
+      // It is stuck again in its next status.
+      expect(await second.told(2 * HOUR)).toMatchObject([
+        { type: 'prompts.stuck', data: { prompts: [{ prompt_id: 'a', status: 'RUNNING' }] } },
+      ]);
+    });
+
+    it('do not call a prompt stuck while polls fail', async () => {
+      const { told, see } = start({ ...ALL, on: ['stuck'] });
+      await told(0);
+      await see('p', { a: 'PENDING' });
+      health.set('p', { ...UP, up: false, consecutiveFailures: 1 });
+      expect(await told(3 * HOUR)).toEqual([]);
+      health.delete('p');
+      expect(await told(MINUTE)).toMatchObject([{ type: 'prompts.stuck' }]);
+    });
+
+    it('tell all projects of an outage in one message, and when they are polled again', async () => {
+      ids = Array.from({ length: 100 }, (_, index) => `p${String(index).padStart(2, '0')}`);
+      await h.store.configureProjects(ids, START - HOUR);
+      const { told, outbox } = start();
+      await told(0);
+      const lastSuccessAt = clock.now();
+      const failure = { message: '', statusCode: 503, url: undefined, location: undefined };
+      const down = (id: string, polls: number): PollHealth => ({
+        ...UP,
+        up: false,
+        consecutiveFailures: polls,
+        reason: 'server_error',
+        failure: { ...failure, detail: 'd'.repeat(500) },
+        lastSuccessAt: lastSuccessAt + Number(id.slice(1)),
+      });
+      for (const id of ids) health.set(id, down(id, 2));
+      expect(await told(5 * MINUTE)).toEqual([]);
+      for (const id of ids) health.set(id, down(id, 3));
+      expect(await told(2 * MINUTE)).toMatchObject([
+        {
+          type: 'projects.down',
+          data: { url: 'https://watch.example.com/', count: 100 },
+        },
+      ]);
+      const restarted = start();
+      expect(await restarted.told(HOUR)).toEqual([]);
+      const again = clock.now();
+      for (const id of ids) {
+        health.set(id, { ...UP, lastSuccessAt: again + 5 * SECOND, steadySince: again });
+      }
+      const [message, ...others] = await restarted.told(2 * MINUTE);
+      expect(others).toEqual([]);
+      expect(message).toMatchObject({
+        type: 'projects.up',
+        data: {
+          count: 100,
+          projects: Array.from({ length: 20 }, (_, index) => ({
+            project: ids[index],
+            since: new Date(lastSuccessAt + index).toISOString(),
+            until: new Date(again).toISOString(),
+            reason: null,
+          })),
+        },
+      });
+      expect(outbox.oldestDueAt('nobody')).toBeUndefined();
+      expect(await restarted.told(MINUTE)).toEqual([]);
+    });
+
+    it('say why a project is down, and call one that is not polled down as well', async () => {
+      const { told } = start({ ...ALL, on: ['down'] });
+      await told(0);
+      const failure = { message: '', statusCode: 401, url: undefined, location: undefined };
+      health.set('p', {
+        ...UP,
+        up: false,
+        consecutiveFailures: 9,
+        reason: 'auth',
+        failure: { ...failure, detail: 'd'.repeat(500) },
+        lastSuccessAt: undefined,
+      });
+      expect(await told(MINUTE)).toMatchObject([
+        {
+          data: {
+            count: 1,
+            projects: [
+              {
+                project: 'p',
+                since: new Date(START - HOUR).toISOString(),
+                reason: 'auth',
+                status_code: 401,
+                detail: `${'d'.repeat(299)}…`,
+              },
+            ],
+          },
+        },
+      ]);
+      health.set('q', { ...UP, lastSuccessAt: clock.now() });
+      expect(await told(5 * MINUTE)).toEqual([]);
+      expect(await told(MINUTE)).toMatchObject([
+        { data: { count: 1, projects: [{ project: 'q', reason: null }] } },
+      ]);
+    });
+
+    it('do not call a project down that no process polled', async () => {
+      await start().told(0);
+      health.set('p', { ...UP, lastSuccessAt: START });
+      clock.advance(24 * HOUR);
+      expect(await start().told(5 * SECOND)).toEqual([]);
+    });
+
+    it('give up what is a day old, and go on with the rest', async () => {
+      const { told, see, next, outbox } = start();
+      await told(0);
+      await see('p', { a: 'COMPLETED' });
+      expect(outbox.oldestDueAt('chat')).toBe(START);
+      const waiting = await next();
+      await see('p', { a: 'COMPLETED', b: 'COMPLETED', c: 'COMPLETED' });
+      await see('q', { d: 'COMPLETED' });
+      clock.advance(25 * HOUR);
+      await see('p', { a: 'COMPLETED', b: 'COMPLETED', c: 'COMPLETED', e: 'COMPLETED' });
+      const messages = await told(5 * MINUTE);
+      expect(messages).toMatchObject([
+        { id: waiting?.id },
+        { data: { project: 'p', count: 1, prompts: [{ prompt_id: 'e' }] } },
+      ]);
+      expect(new Set(givenUp)).toEqual(
+        new Set([
+          [{ receiver: 'chat', kind: 'completed' }, 'p', 2],
+          [{ receiver: 'chat', kind: 'completed' }, 'q', 1],
+        ]),
+      );
+      expect(outbox.oldestDueAt('chat')).toBeUndefined();
+    });
+
+    it('tell a receiver only of its projects', async () => {
+      const { told, see } = start({ ...ALL, projects: new Set(['q']) });
+      await told(0);
+      await see('p', { x: 'COMPLETED' });
+      await see('q', { x: 'COMPLETED' });
+      expect(await told(5 * MINUTE)).toMatchObject([{ data: { project: 'q' } }]);
+    });
+
+    it('cost no reads while nothing happens', async () => {
+      const read: string[] = [];
+      const counting = new Proxy(h.store.notifications, {
+        get: (target, name) => {
+          if (name !== 'snapshot') read.push(String(name));
+          return Reflect.get(target, name) as unknown;
+        },
+      });
+      const { told, see } = start(ALL, { store: counting });
+      await told(0);
+      await see('p', { a: 'PENDING' });
+      await told(2 * HOUR);
+      read.length = 0;
+      expect(await told(50 * MINUTE)).toEqual([]);
+      expect(read).toEqual([]);
+    });
+
+    it('leave nothing of a project that is deleted', async () => {
+      const { told, see, next } = start();
+      await told(0);
+      await see('p', { a: 'PENDING', b: 'COMPLETED' });
+      await told(2 * HOUR);
+      await see('p', { a: 'PENDING', b: 'COMPLETED', c: 'COMPLETED' });
+      expect(await next()).toBeDefined();
+      await h.store.configureProjects(['q'], clock.now());
+      await h.store.prune({ before: clock.now() + 1, firstDay: 0 });
+      const { notifications } = h.store;
+      expect(await notifications.messages('chat')).toEqual([]);
+      expect(await notifications.projectsWithStuck('chat')).toEqual([]);
+      await h.store.configureProjects(['p', 'q'], clock.now());
+      expect(await start().told(2 * MINUTE)).toEqual([]);
+    });
+
+    it('forget a receiver that was not configured for a day', async () => {
+      const { told, see, next } = start();
+      await told(0);
+      await see('p', { a: 'PENDING' });
+      await told(2 * HOUR);
+      await see('p', { a: 'PENDING', b: 'COMPLETED' });
+      const message = await next();
+      expect(message).toBeDefined();
+      const prune = (configured: readonly Subscriber[]) =>
+        h.store.prune({ before: 0, firstDay: 0, receivers: { at: clock.now(), configured } });
+      await prune([ALL]);
+      clock.advance(24 * HOUR);
+      await prune([]);
+      // Another worker may still have the configuration before.
+      const { notifications } = h.store;
+      expect(await notifications.messages('chat')).toHaveLength(1);
+      expect(await notifications.projectsWithStuck('chat')).toEqual(['p']);
+      clock.advance(1);
+      await prune([{ ...ALL, on: ['failed'] }]);
+      expect(await notifications.projectsWithStuck('chat')).toEqual([]);
+      clock.advance(24 * HOUR + 1);
+      await prune([]);
+      expect(await notifications.messages('chat')).toEqual([]);
+      expect(await notifications.down('chat')).toBeUndefined();
+      // It is a new one.
+      expect(await start().told(0)).toMatchObject([{ type: 'prompts.stuck' }]);
+    });
+  });
+}
+
+function projectOf(id: string): ConfiguredProject {
+  const limits = { PENDING: 'auto', RUNNING: 'auto' } as const;
+  return { id, team: 'search', datasets: false, expect: { limits, maxFailureRatio: undefined } };
+}
+
+function failedEvent(project: string, transitionId: number): MonitorEvent {
+  const prompt = { promptId: 'x', promptName: undefined, errorInfo: null, cause: '' };
+  const more = { errorMsgTruncated: false, reason: undefined };
+  return { type: 'prompt.failed', project, transitionId, ...prompt, ...more };
+}
