@@ -35,6 +35,10 @@ const COMMANDS: Readonly<
     'Poll each project once, or only one of them, and log failed prompts',
     async () => (await import('./commands/poll.ts')).definePoll,
   ],
+  notify: [
+    'Send messages to receivers of the configuration',
+    async () => (await import('./commands/notify.ts')).defineNotify,
+  ],
   status: [
     'Print the status of each prompt that is not gone, newest change first',
     async () => (await import('./commands/status.ts')).defineStatus,

@@ -100,7 +100,10 @@ export function parseSmtpUrl(text: string): Checked<SmtpAddress> {
   const { s, login, name = '', port, off } = SMTP_URL.exec(text)?.groups ?? {};
   const host = URL.parse(`http://${name}`)?.hostname;
   if (s === undefined || !host || Number(port ?? 1) > 65_535) {
-    return { fault: 'must be like smtps://user:password@host, or smtp://…, percent-encoded' };
+    return {
+      fault:
+        'must be like smtps://user:password@host or smtp://…, with @ as %40 in user and password',
+    };
   }
   const { user, pass } = SMTP_LOGIN.exec(login ?? '')?.groups ?? {};
   if (login !== undefined && (user === undefined || pass === undefined || !isDecodable(login))) {

@@ -96,7 +96,8 @@ function toConfig(content: ConfigFile, { file, env, authorities, sources }: Cont
     path === undefined
       ? { env: variable, value: readVariable(env, variable) }
       : { file: resolve(directory, path) };
-  const apiKey = (path: string | undefined, variable: string | undefined): SecretSource =>
+  /** Its path is not shown if it could be the secret itself. */
+  const keySource = (path: string | undefined, variable: string | undefined): SecretSource =>
     path !== undefined && couldBeKey(path)
       ? { file: resolve(directory, path), couldBeKey: true }
       : secret(path, variable);
@@ -106,7 +107,7 @@ function toConfig(content: ConfigFile, { file, env, authorities, sources }: Cont
     return path === undefined ? undefined : { file: resolve(directory, path) };
   };
   // Shared by all projects without their own: there can be 100,000.
-  const serviceKey = apiKey(service.api_key_file, service.api_key_env);
+  const serviceKey = keySource(service.api_key_file, service.api_key_env);
   const expectations = toExpectations(content.expect, {});
   return {
     file: resolve(file),
@@ -131,7 +132,7 @@ function toConfig(content: ConfigFile, { file, env, authorities, sources }: Cont
         id: project.id,
         schedule: project.schedule ?? content.schedule,
         timezone: project.timezone ?? content.timezone,
-        key: path === undefined && variable === undefined ? serviceKey : apiKey(path, variable),
+        key: path === undefined && variable === undefined ? serviceKey : keySource(path, variable),
         datasets: project.datasets,
         team: project.team ?? '',
         expect: project.expect ? toExpectations(content.expect, project.expect) : expectations,
@@ -155,7 +156,7 @@ function toConfig(content: ConfigFile, { file, env, authorities, sources }: Cont
     },
     log: { level: content.log.level },
     heartbeat: heartbeatUrl(),
-    notify: content.notify.map((receiver) => toReceiver(receiver, secret)),
+    notify: content.notify.map((receiver) => toReceiver(receiver, keySource)),
   };
 }
 

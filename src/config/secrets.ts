@@ -96,7 +96,9 @@ function readSecret<Value>(
   if (parsed !== undefined && parsed.fault === undefined) return parsed.value;
   const missing = isFile ? 'the file is empty' : describeUnset('this option');
   const found = fault ?? (parsed === undefined ? missing : `the ${what} ${parsed.fault}`);
-  const message = isFile ? `${source.file}: ${found}` : found;
+  const isShown = isFile && !(source.couldBeKey && text === undefined);
+  const hidden = `${found}; its path is not shown because it could be the ${what} itself`;
+  const message = isShown ? `${source.file}: ${found}` : isFile ? hidden : found;
   throw new ConfigError('invalid', [{ file: option, line: 0, column: 0, message }]);
 }
 

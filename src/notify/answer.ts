@@ -7,6 +7,8 @@ export const TIMEOUT_MS = 10_000;
 export type Delivery =
   | {
       readonly ok: true;
+      /** Of an answer by HTTP. */
+      readonly statusCode?: number | undefined;
       /** What seems wrong although the message was taken. */
       readonly doubt?: string | undefined;
     }

@@ -90,10 +90,10 @@ function judge(
 ): Delivery {
   const text = body?.toString().trim() ?? '';
   if (statusCode >= 200 && statusCode < 300) {
-    if (!/^<(?:!doctype|html)\b/i.test(text)) return { ok: true };
+    if (!/^<(?:!doctype|html)\b/i.test(text)) return { ok: true, statusCode };
     const reason = `${statusCode} with a page of HTML`;
     const advice = 'This is a page for people, such as one to log in: check the address';
-    if (type === 'webhook') return { ok: true, doubt: `${reason}. ${advice}` };
+    if (type === 'webhook') return { ok: true, statusCode, doubt: `${reason}. ${advice}` };
     return { ok: false, statusCode, reason, advice };
   }
   const said = wordsOf(text, url) ?? STATUS_CODES[statusCode] ?? '';

@@ -1,8 +1,16 @@
 import { readKey } from '../../client/api-key.ts';
 import { type Config, type ProjectConfig, ConfigError } from '../../config/config.ts';
-import { describeUnset, readHeartbeatUrl, readPostgresUrl } from '../../config/secrets.ts';
+import {
+  describeUnset,
+  readHeartbeatUrl,
+  readPostgresUrl,
+  readReceiverUrl,
+  readSigningKey,
+  readSmtpUrl,
+} from '../../config/secrets.ts';
 import { DEFAULT_LIMIT_MS } from '../../domain/limits.ts';
 import type { SecretSource } from '../../domain/options.ts';
+import type { Receiver } from '../../domain/receiver.ts';
 import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import { quoteId } from '../../domain/suggest.ts';
 import { ApiError, StoreError } from '../../monitor/errors.ts';
@@ -123,18 +131,39 @@ async function keyFindings(
   return found;
 }
 
-/** Returns what is wrong with the address of the database, and with that of the heartbeat. */
-async function addressFindings({ store, heartbeat }: Config): Promise<readonly Finding[]> {
+/** Returns what is wrong with the addresses of the database and of the heartbeat, and with those and the secrets of receivers. */
+async function addressFindings({ store, heartbeat, notify }: Config): Promise<readonly Finding[]> {
   const inStore = isSqlite(store)
     ? []
     : await findingsOf(store.postgresUrl, async () => {
         await readUrl(await readPostgresUrl(store.postgresUrl));
       });
-  if (heartbeat === undefined || 'url' in heartbeat) return inStore;
-  const inHeartbeat = await findingsOf(heartbeat, async () => {
-    await readHeartbeatUrl(heartbeat);
-  });
-  return [...inStore, ...inHeartbeat];
+  const inHeartbeat =
+    heartbeat === undefined || 'url' in heartbeat
+      ? []
+      : await findingsOf(heartbeat, async () => {
+          await readHeartbeatUrl(heartbeat);
+        });
+  const inReceivers = await Promise.all(notify.map(receiverFindings));
+  return [...inStore, ...inHeartbeat, ...inReceivers.flat()];
+}
+
+async function receiverFindings(receiver: Receiver): Promise<readonly Finding[]> {
+  const found: Finding[] = [];
+  const look = async (
+    source: SecretSource | { readonly url: string } | undefined,
+    read: () => unknown,
+  ) => {
+    if (source === undefined || 'url' in source) return;
+    found.push(...(await findingsOf(source, async () => void read())));
+  };
+  if (receiver.type === 'email') await look(receiver.smtpUrl, () => readSmtpUrl(receiver));
+  else await look(receiver.url, () => readReceiverUrl(receiver));
+  if (receiver.type === 'webhook') await look(receiver.secret, () => readSigningKey(receiver));
+  return found.map((finding) => ({
+    ...finding,
+    message: `receiver ${quoteId(receiver.name)}: ${finding.message}`,
+  }));
 }
 
 /** Reads a secret. @param read resolves to a doubt about a secret that can be used */

@@ -262,11 +262,12 @@ it('findChanges returns other changed options by their name in the file, without
     missingAfter: 2,
     web: { enableLifecycle: true },
     log: { level: 'debug' },
+    notify: [{ name: 'chat', url: { env: 'URL', value: 'secret' } }],
   });
 
   const changes = findChanges(before, after);
 
-  expect(changes.sections).toEqual(['service', 'jitter', 'missing_after', 'web', 'log']);
+  expect(changes.sections).toEqual(['service', 'jitter', 'missing_after', 'web', 'log', 'notify']);
   expect(JSON.stringify(changes)).not.toMatch(/secret|one|two/);
 });
 

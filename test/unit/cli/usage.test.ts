@@ -12,6 +12,7 @@ const commands = [
   'run',
   'check',
   'poll',
+  'notify',
   'status',
   'transitions',
   'failures',
@@ -23,7 +24,7 @@ const commands = [
   'simulate',
   'demo',
 ];
-const WITHOUT_CONFIG = new Set(['init', 'store', 'simulate', 'demo']);
+const WITHOUT_CONFIG = new Set(['init', 'notify', 'store', 'simulate', 'demo']);
 const WITHOUT_JSON = new Set([...WITHOUT_CONFIG, 'run', 'export', 'backup']);
 
 describe('help', () => {
