@@ -61,25 +61,24 @@ const IS_SUBSCRIPTION = 'r.receiver = :receiver AND r.kind = :kind';
 const MOVES = {
   failed: {
     condition: "t.kind = 'prompt' AND t.to_status = 'FAILED'",
-    // The index has the failures of a project by time.
-    order: 't.at',
+    index: 'INDEXED BY transition_failed',
     isWaiting: 'f.settled_at IS NULL AND f.transition_id IS NOT NULL AND t.at > :settledBefore',
   },
   completed: {
     condition: "t.kind = 'prompt' AND t.to_status = 'COMPLETED'",
-    order: 't.transition_id',
+    index: '',
     isWaiting: 'false',
   },
 } as const;
 
 function firstMoves(kind: MoveQuery['kind']): string {
-  const { condition, order } = MOVES[kind];
+  const { condition, index } = MOVES[kind];
   return `SELECT found.project, t.transition_id AS id, t.at
     FROM (
       SELECT p.id AS project, (
-        SELECT t.transition_id FROM evalwatch.transition t
+        SELECT t.transition_id FROM evalwatch.transition t ${index}
         WHERE t.project_key = p.project_key AND ${condition} AND t.at >= :since AND t.transition_id > ${POSITION}
-        ORDER BY ${order} LIMIT 1
+        ORDER BY t.transition_id LIMIT 1
       ) AS first
       FROM ${SUBSCRIBED} WHERE ${IS_SUBSCRIPTION} AND p.id IN (SELECT value FROM json_each(:projects))
     ) AS found JOIN evalwatch.transition t ON t.transition_id = found.first`;

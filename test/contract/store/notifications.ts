@@ -191,6 +191,18 @@ export function describeNotifications(h: Harness): void {
       ]);
     });
 
+    it('tell each failure that another process stored, also after the clock was set back', async () => {
+      await start().told(0);
+      const before = start();
+      await before.see('p', { x: 'FAILED' });
+      clock.set(START - 10 * MINUTE);
+      await before.see('p', { x: 'FAILED', y: 'FAILED' });
+      clock.set(START);
+      expect(await start().told(2 * MINUTE)).toMatchObject([
+        { data: { count: 2, prompts: [{ prompt_id: 'x' }, { prompt_id: 'y' }] } },
+      ]);
+    });
+
     it('gather what comes within a minute after a message', async () => {
       const { told, see } = start();
       await told(0);
