@@ -13,6 +13,7 @@ import { assertCanListen, startWebServer } from '../web/server.ts';
 import { type Engine, openEngine } from './engine.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { learnFirst, startMaintenance } from './maintenance.ts';
+import { Notifier } from './notifier.ts';
 import { endProcess, version } from './process.ts';
 import { Reload, warnIfMounted } from './reload.ts';
 import { Scheduling } from './scheduling.ts';
@@ -73,6 +74,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
 
   const heartbeat = new Heartbeat(engine, logger, clock);
   const scheduling = new Scheduling(engine, clock, heartbeat);
+  const notifier = new Notifier(engine, clock);
   const metrics = new Metrics({
     version,
     revision: options.revision,
@@ -87,7 +89,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     schedule: (id) => scheduling.schedule(id),
     expectationsOf: expectations.of,
     externalUrl: () => engine.config.web.externalUrl,
-    receivers: () => [],
+    receivers: () => notifier.states(),
     isWebConfigValid: protection && (() => protection.isValid()),
     emit: engine.emit,
     onError: endProcess,
@@ -95,7 +97,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   worker?.onChange((change) => metrics.changeOwnership(change));
   logger.onLine((level) => metrics.countLogLine(level));
   const feed = new EventFeed(store, worker && FOLLOW_INTERVAL_MS);
-  const monitor = new MonitorWatch(clock);
+  const monitor = new MonitorWatch(clock, () => notifier.states());
   const observers = [metrics.observe, feed.observe, monitor.observe];
   for (const observer of [...observers, ...(options.observers ?? [])]) engine.observe(observer);
   await engine.configure(config);
@@ -147,6 +149,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   logger.info({ event: 'daemon.started', ...started }, 'Daemon started');
   scheduling.start();
   heartbeat.start();
+  notifier.start();
   void warnIfMounted(config.file, logger);
   startMaintenance(engine, clock, [
     ...(protection ? [() => protection.look()] : []),
@@ -159,7 +162,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     reload: () => reload.run(),
     stop: async () => {
       heartbeat.stop();
-      await scheduling.stop(GRACE_MS);
+      await Promise.all([scheduling.stop(GRACE_MS), notifier.stop()]);
       await closing.disposeAsync();
       logger.info({ event: 'daemon.stopped' }, 'Daemon stopped');
     },

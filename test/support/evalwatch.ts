@@ -33,6 +33,7 @@ export interface ConfigurationChange {
   readonly store?: object;
   readonly log?: object;
   readonly heartbeat?: object;
+  readonly notify?: readonly object[];
   readonly schedule?: string;
   readonly missing_after?: number;
   readonly expect?: object;
