@@ -99,6 +99,10 @@ export async function playUntil(
       [`${part}: listings taken`, String(sum((one) => one.listings))],
       [`${part}: transitions`, `${sum((one) => one.moves)}, each stored and told once`],
       [`${part}: failures`, `${sum((one) => one.failures)}, each told and settled`],
+      [
+        `${part}: messages`,
+        `${sum((one) => one.messages)}, and ${sum((one) => one.repetitions)} repetitions`,
+      ],
     ];
   }
   throw new Error('no run');

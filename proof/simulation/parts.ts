@@ -11,6 +11,7 @@ import type { Network } from './network.ts';
 import type { Process, Sources } from './process.ts';
 import type { createRollouts } from './rollouts.ts';
 import type { createCalm } from './rules/calm.ts';
+import type { createReceivers } from './rules/receivers.ts';
 import type { createOracle } from './rules/oracle.ts';
 import type { createDeadLeases, createRhythm } from './rules/rhythm.ts';
 import type { createRequestRate, createWatch } from './rules/watch.ts';
@@ -36,6 +37,7 @@ export interface Simulation {
   rhythm: ReturnType<typeof createRhythm>;
   calm: ReturnType<typeof createCalm>;
   endings: ReturnType<typeof createEndings>;
+  receivers: ReturnType<typeof createReceivers>;
   failovers: ReturnType<typeof createFailovers>;
   outages: ReturnType<typeof createOutages>;
   /** Starts a process on a host, and another one if its store fails. */

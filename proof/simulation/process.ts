@@ -1,5 +1,6 @@
 import { join } from 'node:path';
 import type * as EngineRoom from '../../src/app/engine.ts';
+import type * as NotifierRoom from '../../src/app/notifier.ts';
 import type * as MaintenanceRoom from '../../src/app/maintenance.ts';
 import type * as ReloadRoom from '../../src/app/reload.ts';
 import type * as SchedulingRoom from '../../src/app/scheduling.ts';
@@ -26,6 +27,7 @@ export async function loadSources(source: string) {
     ...(await load<typeof SchedulingRoom>('app/scheduling.ts')),
     ...(await load<typeof ReloadRoom>('app/reload.ts')),
     ...(await load<typeof MaintenanceRoom>('app/maintenance.ts')),
+    ...(await load<typeof NotifierRoom>('app/notifier.ts')),
   };
 }
 
@@ -35,6 +37,7 @@ interface ProcessOptions {
   readonly sources: Sources;
   readonly config: Config;
   readonly outside: EngineRoom.Outside;
+  readonly send: ReturnType<Simulation['receivers']['senderOf']>;
   readonly onEvent: (event: MonitorEvent) => void;
 }
 
@@ -42,7 +45,7 @@ export type Process = Awaited<ReturnType<typeof startProcess>>;
 
 /** Starts the daemon without its web server: `startDaemon` with simulated surroundings. */
 async function startProcess(options: ProcessOptions) {
-  const { kernel, machine, sources, config, outside, onEvent } = options;
+  const { kernel, machine, sources, config, outside, send, onEvent } = options;
   const { clock } = machine;
   const logger = tracingLogger(kernel, machine.name);
   const engine = await sources.openEngine({
@@ -52,10 +55,12 @@ async function startProcess(options: ProcessOptions) {
     outside,
   });
   const scheduling = new sources.Scheduling(engine, clock);
+  const notifier = new sources.Notifier(engine, clock, send);
   engine.observe(onEvent);
   await engine.configure(config);
   await engine.worker?.start();
   scheduling.start();
+  notifier.start();
   sources.startMaintenance(engine, clock, []);
   let next = config;
   const reloading = new sources.Reload(engine, scheduling, clock, async () => next);
@@ -66,7 +71,7 @@ async function startProcess(options: ProcessOptions) {
   };
   /** Stops the process in good order. */
   const stop = async () => {
-    await scheduling.stop(GRACE_MS);
+    await Promise.all([scheduling.stop(GRACE_MS), notifier.stop()]);
     await engine.close();
   };
   return { reload, stop };
@@ -112,6 +117,7 @@ const SHORT_LIVED: ReadonlySet<string> = new Set([
   'record.transition',
   'prompt.failed',
   'poll.finished',
+  'notification.sent',
 ]);
 
 /** Whether a process has a project in its configuration, or may have it. */
@@ -262,6 +268,7 @@ export function createStarts(
       rhythm.overlapped(event.project, own.machine);
     }
     oracle.observe(name, event);
+    simulation.receivers.observe(event);
     watch.observe(own.machine, event);
     simulation.calm.observe(own.machine, event);
     if (SHORT_LIVED.has(event.type)) endings.dieSometimes(own);
@@ -304,6 +311,7 @@ export function createStarts(
           openStore: store.open,
           service: { dispatcher: network.dispatcher, random: () => kernel.random() },
         },
+        send: simulation.receivers.senderOf(life),
         onEvent: (event) => observe(own, event),
       });
       own.stop = process.stop;

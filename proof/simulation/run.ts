@@ -16,6 +16,7 @@ import { createStarts, loadSources } from './process.ts';
 import { createRollouts } from './rollouts.ts';
 import { createCalm } from './rules/calm.ts';
 import { createOracle } from './rules/oracle.ts';
+import { createReceivers } from './rules/receivers.ts';
 import { createDeadLeases, createRhythm } from './rules/rhythm.ts';
 import { createRequestRate, createWatch } from './rules/watch.ts';
 import {
@@ -53,6 +54,8 @@ export interface Outcome {
   readonly listings: number;
   readonly moves: number;
   readonly failures: number;
+  readonly messages: number;
+  readonly repetitions: number;
 }
 
 /** Simulates one daemon with SQLite, or several workers with PostgreSQL. The seed decides everything. */
@@ -113,6 +116,7 @@ export async function simulate(source: string, part: Part, seed: number): Promis
     acts: course.acts(),
     statements: seenKinds(),
     ...parts.oracle.figures(),
+    ...parts.receivers.figures(),
   };
 }
 
@@ -189,6 +193,7 @@ function assemble(given: Given, seed: number): Simulation {
   simulation.rhythm = createRhythm(simulation);
   simulation.calm = createCalm(simulation);
   simulation.endings = createEndings(simulation);
+  simulation.receivers = createReceivers(simulation);
   simulation.failovers = createFailovers(simulation);
   simulation.outages = createOutages(simulation);
   const keys = new Map([[KEY, undefined]]);

@@ -1,4 +1,5 @@
 import type { Config } from '../../src/config/config.ts';
+import type { Receiver } from '../../src/domain/receiver.ts';
 
 export const KEY = 'simulated-service-key';
 export const MISSING_AFTER = 3;
@@ -43,6 +44,17 @@ export const ALL_PROJECTS: readonly Project[] = [
   }),
 ];
 
+const told = { teams: undefined, projects: undefined };
+const webhook = {
+  type: 'webhook',
+  url: { url: 'http://receiver.test' },
+  secret: undefined,
+} as const;
+export const RECEIVERS: readonly Receiver[] = [
+  { ...told, ...webhook, name: 'chat', on: ['failed', 'completed'] },
+  { ...told, ...webhook, name: 'pager', on: ['failed', 'stuck', 'down'] },
+];
+
 export function configOf(isShared: boolean, projects: readonly Project[]): Config {
   const expect = { limits: { PENDING: 'auto', RUNNING: 'auto' }, maxFailureRatio: 0.2 } as const;
   return {
@@ -84,6 +96,6 @@ export function configOf(isShared: boolean, projects: readonly Project[]): Confi
     },
     log: { level: 'info' },
     heartbeat: undefined,
-    notify: [],
+    notify: RECEIVERS,
   };
 }

@@ -62,6 +62,7 @@ export function createFailovers(simulation: Simulation) {
       watch.failedOver();
       simulation.deadLeases.failedOver();
       rollouts.failedOver();
+      simulation.receivers.failedOver();
       // Virtual time stands still meanwhile.
       void kernel
         .real(async () => {

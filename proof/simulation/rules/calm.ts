@@ -10,6 +10,7 @@ const MARGIN_MS = 2 * SECOND;
 /** Events that have no cause while nothing fails and neither the processes nor the configuration change. */
 const CAUSELESS: ReadonlySet<MonitorEvent['type']> = new Set<MonitorEvent['type']>([
   'api.retry_scheduled',
+  'notification.failed',
   'scheduler.missed',
   'scheduler.overlapped',
   'store.commit_failed',

@@ -38,7 +38,8 @@ interface Told {
 }
 
 /** Records everything served and committed, and compares it with what is stored and emitted. */
-export function createOracle({ course, world }: Simulation) {
+export function createOracle(simulation: Simulation) {
+  const { course, world } = simulation;
   const { isShared } = course;
   const { projects } = world;
   const states = new Map<string, State>(projects.map((project) => [project, UNKNOWING]));
@@ -352,6 +353,7 @@ export function createOracle({ course, world }: Simulation) {
         ...compareMoves(stored),
         ...compareFailures(stored, failures, isOver, stopped),
         ...(await compareStates(reader, stored, failures)),
+        ...simulation.receivers.compare(stored.ofProject, isOver),
         ...(isOver ? await compareWithWorld(reader) : []),
       ];
     },
