@@ -94,6 +94,7 @@ projects:
 - **Schedules** are [cron expressions](specification.md#cron-expressions); daylight saving affects them [as specified](specification.md#schedules).
 - **Store**: a SQLite file (\`path\`), or a PostgreSQL database for several workers ([scaling.md](scaling.md)), not both.
 - **Heartbeat**: the address of a [dead man's switch](alerting.md#the-heartbeat-of-evalwatch), in this file or in a file of its own.
+- **Messages**: whom evalwatch tells by itself, in a chat, by e-mail or by a webhook ([notifications.md](notifications.md)). Addresses and secrets are in files, which are read before each attempt, or in environment variables.
 - **Expectations**: the alerts compare each project with its \`expect\`; the rules file of Prometheus needs no change. [Learned limits](specification.md#learned-limits) follow the durations of the project's own prompts.
 - **Reload**: send SIGHUP to the process, or \`POST /-/reload\` if \`web.enable_lifecycle\` is on. \`evalwatch run --watch-config\` reloads by itself when the file changes. \`store\`, \`web.listen\`, \`web.config_file\`, and turning TLS on or off need a restart: a reload that changes one of them is rejected and changes nothing ([rules](specification.md#reload)).
 

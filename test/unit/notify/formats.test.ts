@@ -1,3 +1,6 @@
+import { createHmac, timingSafeEqual } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { runInNewContext } from 'node:vm';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { AdaptiveCard, SerializationContext } from 'adaptivecards';
 import { createTransport } from 'nodemailer';
@@ -65,6 +68,23 @@ describe('webhook', () => {
     expect(() => verify(body, { 'webhook-id': 'other' })).toThrow(UNSIGNED);
     const old = webhookHeaders(message, body, Date.now() - 3_600_000, key);
     expect(() => verify(body, old)).toThrow('too old');
+  });
+
+  it('is verified by the lines of docs/notifications.md', () => {
+    const page = readFileSync(new URL('../../../docs/notifications.md', import.meta.url), 'utf8');
+    const lines = /```js\n.*?;\n(.*?)```/s.exec(page)?.[1];
+    const [message] = messages as [Message];
+    const body = webhookBody(message);
+    const verified = (text: string, at: number, by = secret) => {
+      const headers = webhookHeaders(message, body, at, key);
+      const given = { Buffer, createHmac, timingSafeEqual, headers, body: text, secret: by };
+      return runInNewContext(`${lines}[isOurs, isFresh]`, given) as unknown;
+    };
+
+    expect(verified(body, Date.now())).toEqual([true, true]);
+    expect(verified(`${body} `, Date.now())).toEqual([false, true]);
+    expect(verified(body, Date.now(), 'whsec_AAAA')).toEqual([false, true]);
+    expect(verified(body, Date.now() - 3_600_000)).toEqual([true, false]);
   });
 
   it('has no signature without a secret', () => {
