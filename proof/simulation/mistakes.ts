@@ -135,6 +135,41 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       ],
       notice: /a reload failed, and/,
     },
+    {
+      what: 'a message that a receiver did not take counts as taken',
+      file: 'notify/deliver.ts',
+      replace: [['if (pauseMs !== undefined) {', 'if (pauseMs === -1) {']],
+      notice: /was told .* instead of/,
+    },
+    {
+      what: 'what a message tells is not noted with it',
+      file: 'store/notifications.ts',
+      replace: [['told: JSON.stringify(told) }', "told: '[]' }"]],
+      notice: /was told .* instead of/,
+    },
+    {
+      what: 'a message has the time of its attempt',
+      file: 'notify/deliver.ts',
+      replace: [
+        [
+          'await send(receiver, message, {',
+          'await send(receiver, { ...message, timestamp: new Date(clock.now()).toISOString() }, {',
+        ],
+      ],
+      notice: /came again with another content/,
+    },
+    {
+      what: 'a receiver that fails is not tried again before a reload or a restart',
+      file: 'notify/deliver.ts',
+      replace: [['timer = ms === undefined ? undefined', 'timer = !isIdle ? undefined']],
+      notice: /was not told of/,
+    },
+    {
+      what: 'a message is given up after 24 minutes',
+      file: 'notify/deliver.ts',
+      replace: [['MAX_AGE_MS = 24 * 60 * 60_000', 'MAX_AGE_MS = 24 * 60_000']],
+      notice: /was given up within hours/,
+    },
   ],
   workers: [
     {
@@ -291,6 +326,23 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       file: 'store/postgres/ownership/owned-projects.ts',
       replace: [['(!unknown && !isRepeated) || signal.aborted', '!unknown && !isRepeated']],
       notice: /a stop did not end/,
+    },
+    {
+      what: 'two workers tell the same',
+      file: 'store/notifications.ts',
+      replace: [
+        [
+          'AND kind = :kind AND token = :token RETURNING',
+          'AND kind = :kind AND CAST(:token AS text) IS NOT NULL RETURNING',
+        ],
+      ],
+      notice: /was told .* instead of/,
+    },
+    {
+      what: 'the first failure to tell is that with the earliest time',
+      file: 'store/notifications.ts',
+      replace: [['ORDER BY t.transition_id LIMIT 1', 'ORDER BY t.at LIMIT 1']],
+      notice: /was told .* instead of/,
     },
   ],
 };
