@@ -107,15 +107,18 @@ export class Drafts {
 
   /**
    * Drafts the message of prompts that are stuck. `next` has for each status the time since which prompts are in it that can be
-   * stuck next.
+   * stuck next. Undefined if the subscription is gone.
    */
   async stuck(
     receiver: string,
     project: ConfiguredProject,
-  ): Promise<{
-    readonly draft: Draft | undefined;
-    readonly next: ReadonlyMap<UnfinishedStatus, number>;
-  }> {
+  ): Promise<
+    | {
+        readonly draft: Draft | undefined;
+        readonly next: ReadonlyMap<UnfinishedStatus, number>;
+      }
+    | undefined
+  > {
     const { store, clock } = this.#options;
     const { id } = project;
     const now = clock.now();
@@ -126,9 +129,10 @@ export class Drafts {
       const { limitMs } = this.expected(id, status) ?? {};
       if (limitMs === undefined) continue;
       const found = await store.stuck(receiver, id, status, now - limitMs);
-      token ??= found?.token;
-      rows.push(...(found?.rows ?? []));
-      next.set(status, found?.nextSince ?? now - SETTLE_MS);
+      if (found === undefined) return undefined;
+      token ??= found.token;
+      rows.push(...found.rows);
+      next.set(status, found.nextSince ?? now - SETTLE_MS);
     }
     if (token === undefined || rows.length === 0) return { draft: undefined, next };
     rows.sort((one, other) => one.since - other.since);

@@ -319,7 +319,12 @@ export class Outbox {
       if (at + GATHER_MS <= clock.monotonic()) state.sentAt.delete(key);
     }
     const taken = Array.from(ours).filter((id) => !state.known.has(id));
-    if (taken.length > 0) await this.#lookUp(state, taken);
+    try {
+      if (taken.length > 0) await this.#lookUp(state, taken);
+    } catch (error) {
+      state.isOutdated = true;
+      throw error;
+    }
     if (state.on.has('stuck')) for (const id of ours) this.#findStuck(state, id);
     if (state.on.has('down')) this.#findDown(state);
   }
@@ -329,8 +334,6 @@ export class Outbox {
     const { store, clock } = this.#options;
     const { receiver, on } = state;
     const since = clock.now() - MAX_AGE_MS;
-    // If the store fails now.
-    state.isOutdated = true;
     for (const kind of ['failed', 'completed'] as const) {
       if (!on.has(kind)) continue;
       const asked = kind === 'failed' ? taken.filter((id) => this.#hasFailed(id, since)) : taken;
@@ -351,7 +354,6 @@ export class Outbox {
       this.#note(state, 'recovered', id);
     }
     state.mayHaveStored = true;
-    state.isOutdated = false;
   }
 
   #hasFailed(project: string, since: number): boolean {
@@ -449,7 +451,9 @@ export class Outbox {
   }
 
   async #tellStuck(state: State, project: ConfiguredProject): Promise<void> {
-    const { draft, next } = await this.#drafts.stuck(state.receiver, project);
+    const read = await this.#drafts.stuck(state.receiver, project);
+    if (read === undefined) return this.drop(state.receiver);
+    const { draft, next } = read;
     if (draft !== undefined) {
       if (!(await this.#store(state, draft))) return;
       state.stuck.add(project.id);
