@@ -272,6 +272,7 @@ export class Outbox {
     let first: Due | undefined;
     let firstAt = state.lookedAt + LOOK_MS;
     for (const due of state.due.values()) {
+      if (due.at >= firstAt) continue;
       if (due.project !== '' && !this.#tells(state, due.project)) continue;
       const sentAt = state.sentAt.get(`${SUBSCRIPTION[due.kind]} ${due.project}`) ?? -Infinity;
       const at = Math.max(due.at, sentAt + GATHER_MS);

@@ -191,6 +191,17 @@ export function describeNotifications(h: Harness): void {
       ]);
     });
 
+    it('let a failure wait for its outcome after a restart, and those after it too', async () => {
+      const before = start();
+      await before.told(0);
+      await before.see('p', { x: 'FAILED' });
+      clock.advance(30 * SECOND);
+      await before.settle('p', await before.see('p', { x: 'FAILED', y: 'FAILED' }));
+      const { told } = start();
+      expect(await told(29 * SECOND)).toEqual([]);
+      expect(await told(3 * SECOND)).toMatchObject([{ data: { count: 2 } }]);
+    });
+
     it('tell each failure that another process stored, also after the clock was set back', async () => {
       await start().told(0);
       const before = start();
@@ -372,6 +383,8 @@ export function describeNotifications(h: Harness): void {
       });
       for (const id of ids) health.set(id, down(id, 2));
       expect(await told(5 * MINUTE)).toEqual([]);
+      for (const id of ids.slice(50)) health.set(id, down(id, 3));
+      expect(await told(20 * SECOND)).toEqual([]);
       for (const id of ids) health.set(id, down(id, 3));
       expect(await told(2 * MINUTE)).toMatchObject([
         {
@@ -382,9 +395,10 @@ export function describeNotifications(h: Harness): void {
       const restarted = start();
       expect(await restarted.told(HOUR)).toEqual([]);
       const again = clock.now();
-      for (const id of ids) {
-        health.set(id, { ...UP, lastSuccessAt: again + 5 * SECOND, steadySince: again });
-      }
+      const up = { ...UP, lastSuccessAt: again + 5 * SECOND, steadySince: again };
+      for (const id of ids.slice(50)) health.set(id, up);
+      expect(await restarted.told(20 * SECOND)).toEqual([]);
+      for (const id of ids) health.set(id, up);
       const [message, ...others] = await restarted.told(2 * MINUTE);
       expect(others).toEqual([]);
       expect(message).toMatchObject({
@@ -442,7 +456,10 @@ export function describeNotifications(h: Harness): void {
       await start().told(0);
       health.set('p', { ...UP, lastSuccessAt: START });
       clock.advance(24 * HOUR);
-      expect(await start().told(5 * SECOND)).toEqual([]);
+      const { told } = start();
+      expect(await told(40 * SECOND)).toEqual([]);
+      // Nor does this one.
+      expect(await told(MINUTE)).toMatchObject([{ type: 'projects.down' }]);
     });
 
     it('give up what is a day old, and go on with the rest', async () => {
