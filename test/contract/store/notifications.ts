@@ -282,6 +282,27 @@ export function describeNotifications(h: Harness): void {
       expect(await start().told(2 * MINUTE)).toEqual([]);
     });
 
+    it('are stored by one of several processes at the same moment', async () => {
+      const { notifications } = h.store;
+      await notifications.subscribe(ALL, START);
+      const { token = '' } = (await notifications.down('chat')) ?? {};
+      const of = { receiver: 'chat', kind: 'down', token } as const;
+      const composing = ['p', 'q', 'p', 'q'].map((project, index) => {
+        const message = { id: String(index), project, createdAt: START, content: '{}' };
+        return notifications.compose({
+          ...of,
+          told: [{ project, promptId: '', mark: 1 }],
+          message,
+        });
+      });
+      const stored = await Promise.all(composing);
+      expect(stored.filter(Boolean)).toHaveLength(1);
+      expect(await notifications.messages('chat')).toMatchObject([
+        { id: String(stored.indexOf(true)) },
+      ]);
+      expect((await notifications.down('chat'))?.since.size).toBe(1);
+    });
+
     it('are sent by the owner of the project, also those that another worker has composed', async () => {
       const owner = { of: 'one' };
       const worker = (name: string) => start(ALL, { mayTell: () => owner.of === name });
