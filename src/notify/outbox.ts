@@ -467,8 +467,6 @@ export class Outbox {
   async #tellRecovered(state: State, project: ConfiguredProject): Promise<void> {
     const read = await this.#drafts.recovered(state.receiver, project);
     if (read === undefined || !(await this.#store(state, read.draft))) return;
-    // They can be stuck again in their next status.
-    for (const status of UNFINISHED_STATUSES) state.stuckSince.delete(`${status} ${project.id}`);
     if (!read.areOthersTold) state.stuck.delete(project.id);
     if (read.draft.told.length === MAX_TOLD) this.#note(state, 'recovered', project.id);
   }

@@ -263,6 +263,20 @@ export function describeNotifications(h: Harness): void {
       expect(await start().told(2 * MINUTE)).toEqual([]);
     });
 
+    it('find a message of several projects whose answer from the store was lost', async () => {
+      const lost = storeWith(h.store.notifications, {
+        compose: async (composed) => {
+          await h.store.notifications.compose(composed);
+          throw new StoreError('other', 'the answer is lost');
+        },
+      });
+      const { told } = start(ALL, { store: lost });
+      await told(0);
+      for (const id of ids) health.set(id, { ...UP, up: false, consecutiveFailures: 3 });
+      await expect(told(MINUTE)).rejects.toThrow('the answer is lost');
+      expect(await told(MINUTE)).toMatchObject([{ data: { count: 2 } }]);
+    });
+
     it('change nothing if another worker has composed meanwhile', async () => {
       await start().told(0);
       const slow = storeWith(h.store.notifications, {
