@@ -38,7 +38,7 @@ export interface Told {
   readonly mark: number | undefined;
 }
 
-export interface Composed extends Subscription {
+interface Composed extends Subscription {
   /** As it was read before anything that the message tells. */
   readonly token: string;
   readonly told: readonly Told[];
@@ -104,7 +104,7 @@ export interface WaitingRow {
   readonly since: number;
 }
 
-export interface StuckRows {
+interface StuckRows {
   readonly token: string;
   /** Prompts that have been in the status since a time before `before` and have not been told, the longest first. */
   readonly rows: readonly WaitingRow[];
@@ -112,12 +112,12 @@ export interface StuckRows {
   readonly nextSince: number | undefined;
 }
 
-export interface RecoveredRow extends WaitingRow {
+interface RecoveredRow extends WaitingRow {
   /** What came after it; undefined if the prompt is gone. */
   readonly next: { readonly status: PromptStatus; readonly since: number } | undefined;
 }
 
-export interface RecoveredRows {
+interface RecoveredRows {
   readonly token: string;
   /** Prompts that were told to be stuck and are no longer, the first told first. */
   readonly rows: readonly RecoveredRow[];

@@ -136,9 +136,10 @@ const STUCK = `SELECT r.id, r.name, r.since
       SELECT 1 FROM evalwatch.told w WHERE w.project_key = r.project_key AND ${TOLD_STUCK} AND w.record_id = r.id)
   ORDER BY r.since LIMIT :limit`;
 
-/** Selects also how many prompts were told to be stuck, over or not. */
+/** Selects also how many prompts were told to be stuck, over or not; counted once, as it depends on no row. */
 const RECOVERED = `SELECT w.record_id, r.name, w.status, w.mark, r.status AS next_status, r.since AS next_since, r.gone,
-    (SELECT count(*) FROM evalwatch.told w WHERE w.project_key = p.project_key AND ${TOLD_STUCK}) AS told
+    (SELECT count(*) FROM evalwatch.project p CROSS JOIN evalwatch.told w
+      WHERE p.id = :project AND w.project_key = p.project_key AND ${TOLD_STUCK}) AS told
   FROM evalwatch.project p CROSS JOIN evalwatch.told w
   LEFT JOIN evalwatch.record r ON r.project_key = w.project_key AND r.kind = 'prompt' AND r.id = w.record_id
   WHERE p.id = :project AND w.project_key = p.project_key AND ${TOLD_STUCK}

@@ -391,6 +391,21 @@ export function describeNotifications(h: Harness): void {
       ]);
     });
 
+    it('tell more stuck prompts than fit into a transaction in several messages', async () => {
+      const { told, see } = start({ ...ALL, on: ['stuck'] });
+      await told(0);
+      const all = (status: string) =>
+        Object.fromEntries(Array.from({ length: 4001 }, (_, index) => [`x${index}`, status]));
+      await see('p', all('PENDING'));
+      const counts = async () => {
+        const messages = await told(2 * HOUR);
+        return messages.map(({ type, data }) => [type, 'count' in data && data.count]);
+      };
+      expect(await counts()).toEqual([2000, 2000, 1].map((count) => ['prompts.stuck', count]));
+      await see('p', all('COMPLETED'));
+      expect(await counts()).toEqual([2000, 2000, 1].map((count) => ['prompts.recovered', count]));
+    });
+
     it('do not call a prompt stuck while polls fail', async () => {
       const { told, see } = start({ ...ALL, on: ['stuck'] });
       await told(0);

@@ -72,6 +72,14 @@ describe('the store check', () => {
   it.each([
     ['DELETE FROM project', 'each row refers only to rows that exist'],
     [
+      "INSERT INTO told VALUES (99, 'chat', 'down', '', NULL, 1)",
+      'each row refers only to rows that exist: told of project 99',
+    ],
+    [
+      "INSERT INTO message VALUES ('m', 'chat', 99, 1, '{}')",
+      'each row refers only to rows that exist: message of project 99',
+    ],
+    [
       "UPDATE record SET status = 'PENDING' WHERE id = 'a'",
       "each status is the one to which the last transition of its record led, if none was deleted: prompt 'a' of 'p' is PENDING, transition ",
     ],
