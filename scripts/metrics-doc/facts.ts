@@ -169,7 +169,7 @@ export const SECTIONS: readonly Section[] = [
         note: 'With several workers, each counts the messages that it sent. A message that was sent again after a kill counts again.',
       },
       evalwatch_notification_oldest_due_timestamp_seconds: {
-        ...process,
+        ...store,
         absentUntil: 'a receiver has to be told something, and again when nothing waits',
         note: 'While a receiver works, at most some two minutes: what comes within a minute is [gathered](specification.md#notifications).',
       },

@@ -10,6 +10,7 @@ import {
   ON_REQUEST,
   PATIENCE,
   pollNow,
+  RECEIVER,
   startDaemon,
   UNHURRIED,
   workspace,
@@ -234,6 +235,7 @@ describe('a store that cannot be read', UNHURRIED, () => {
     service.set({ p1: 'RUNNING' });
     await using place = await workspace(service.url, {
       web: { external_url: 'https://watch.example.com' },
+      notify: [RECEIVER],
     });
     await using daemon = await startHere(place);
     await daemon.line('poll.completed');

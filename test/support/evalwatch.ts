@@ -20,6 +20,9 @@ export const KEY = 'correct-horse-battery-staple-42';
 export const PATIENCE = { timeout: 100_000, interval: 30 };
 export const UNHURRIED = { concurrent: true, timeout: 300_000 };
 
+/** A receiver of messages that takes none, under the name that it has in full-scrape.ts. */
+export const RECEIVER = { name: 'search-chat', type: 'webhook', url: 'http://127.0.0.1:9/' };
+
 export interface Workspace extends AsyncDisposable {
   readonly directory: string;
   readonly config: string;
