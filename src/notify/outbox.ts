@@ -19,6 +19,8 @@ const DOWN_POLLS = 3;
 const MIN_DOWN_MS = 5 * 60_000;
 /** Pause before an outcome that was emitted is in the store, ms. */
 const AGAIN_MS = 1000;
+/** Age up to which moves are found that no process has told, ms: those of the last day are told, the others given up. */
+const MAX_FOUND_AGE_MS = 7 * MAX_AGE_MS;
 /** Number of projects that are looked up at once. */
 const PAGE_PROJECTS = 500;
 
@@ -334,7 +336,7 @@ export class Outbox {
   async #lookUp(state: State, taken: readonly string[]): Promise<void> {
     const { store, clock } = this.#options;
     const { receiver, on } = state;
-    const since = clock.now() - MAX_AGE_MS;
+    const since = clock.now() - MAX_FOUND_AGE_MS;
     for (const kind of ['failed', 'completed'] as const) {
       if (!on.has(kind)) continue;
       const asked = kind === 'failed' ? taken.filter((id) => this.#hasFailed(id, since)) : taken;

@@ -536,6 +536,24 @@ export function describeNotifications(h: Harness): void {
       expect(outbox.oldestDueAt('chat')).toBeUndefined();
     });
 
+    it('give up what was a day old before the process began', async () => {
+      await start().told(0);
+      const before = start();
+      await before.see('p', { x: 'FAILED' });
+      await before.see('q', { y: 'FAILED' });
+      clock.advance(3 * 24 * HOUR);
+      await before.see('q', { y: 'FAILED', z: 'FAILED' });
+      expect(await start({ ...ALL, on: ['failed'] }).told(5 * MINUTE)).toMatchObject([
+        { data: { project: 'q', count: 1, prompts: [{ prompt_id: 'z' }] } },
+      ]);
+      expect(new Set(givenUp)).toEqual(
+        new Set([
+          [{ receiver: 'chat', kind: 'failed' }, 'p', 1],
+          [{ receiver: 'chat', kind: 'failed' }, 'q', 1],
+        ]),
+      );
+    });
+
     it('tell a receiver only of its projects', async () => {
       const { told, see } = start({ ...ALL, projects: new Set(['q']) });
       await told(0);
