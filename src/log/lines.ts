@@ -246,9 +246,11 @@ export class EventLog {
   #notified(event: EventOf<`notification.${'sent' | 'failed' | 'recovered' | 'given_up'}`>): void {
     const { receiver } = event;
     if (event.type === 'notification.sent') {
-      const { id, message } = event;
+      const { id, message, doubt } = event;
       const fields = { event: 'notification.sent', receiver, message_id: id, message };
-      this.#logger.debug(fields, 'Message sent');
+      if (doubt === undefined) this.#logger.debug(fields, 'Message sent');
+      else
+        this.#logger.warn({ ...fields, reason: doubt }, 'Message sent, but something seems wrong');
     } else if (event.type === 'notification.failed') {
       const { reason, statusCode } = event;
       this.#logger.warn(

@@ -179,6 +179,8 @@ export type MonitorEvent =
       readonly id: string;
       /** Type of the message. */
       readonly message: string;
+      /** What seems wrong all the same, such as a refused recipient beside others. */
+      readonly doubt?: string | undefined;
     }
   | {
       /** The first failed attempt since the receiver worked. */

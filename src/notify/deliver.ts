@@ -179,7 +179,9 @@ export class Deliverer<Receiver extends Named> {
     const { send, clock, emit, shutdown } = this.#options;
     const delivery = await send(receiver, message, { signal: shutdown.requests, clock });
     if (delivery.ok) {
-      emit({ type: 'notification.sent', receiver: name, id: message.id, message: message.type });
+      const { doubt } = delivery;
+      const { id, type } = message;
+      emit({ type: 'notification.sent', receiver: name, id, message: type, doubt });
       if (lane.failing !== undefined) {
         emit({
           type: 'notification.recovered',

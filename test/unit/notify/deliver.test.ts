@@ -104,6 +104,16 @@ it('sends the messages of a receiver one at a time and in order', async () => {
   expect(world.log.of('notification.sent').map(({ id }) => id)).toEqual(['1', '2']);
 });
 
+it('tells what seems wrong about a message that was taken', async () => {
+  const { world, add, after } = setUp();
+  const doubt = 'recipients refused: 1 of 2';
+  world.answer = () => ({ ok: true, doubt });
+  add('a', '1');
+  world.configure('a');
+  await after(0);
+  expect(world.log.of('notification.sent')).toEqual([expect.objectContaining({ doubt })]);
+});
+
 it('sends to others while one receiver does not answer', async () => {
   const { world, attempts, add, after, deliverer } = setUp('a', 'b');
   await after(0);
