@@ -1,7 +1,8 @@
 import { once } from 'node:events';
-import { createServer, type IncomingMessage } from 'node:http';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { text } from 'node:stream/consumers';
+import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import type { Message, MessageOf } from '../../src/notify/message.ts';
 import { startHere } from '../support/daemon-here.ts';
@@ -15,8 +16,11 @@ type Answer = number | 'hang';
 /** A receiver of type `webhook`; `await using` closes it. It answers 200 unless `answers` are set. */
 async function startReceiver() {
   const attempts: Message[] = [];
-  const receiver = { answer: 200 as Answer, attempts };
+  const open = new Set<ServerResponse>();
+  const receiver = { answer: 200 as Answer, attempts, open };
   const server = createServer((request: IncomingMessage, response) => {
+    open.add(response);
+    response.once('close', () => open.delete(response));
     void (async () => {
       attempts.push(JSON.parse(await text(request)) as Message);
       if (receiver.answer !== 'hang') response.writeHead(receiver.answer).end();
@@ -137,6 +141,29 @@ describe('messages to receivers', UNHURRIED, () => {
     const repeated = receiver.attempts.slice(0, before + 1);
     expect(repeated).toEqual(repeated.map(() => receiver.attempts[0]));
     await daemon.stop();
+  });
+
+  it('that are on their way when the daemon stops are taken, and not sent again', async () => {
+    await using service = await startAlpha();
+    await using receiver = await startReceiver();
+    receiver.answer = 'hang';
+    service.set(all('RUNNING'));
+    await using place = await workspace(service.url, { notify: [webhook('hook', receiver)] });
+    await using daemon = await startHere(place, { speed: 1 });
+    await daemon.line('project.baseline');
+    service.set({ a: 'FAILED' });
+    await vi.waitFor(() => expect(receiver.open.size).toBe(1), PATIENCE);
+    const stopped = daemon.stop();
+    // Everything else has ended by then.
+    await setTimeout(1000);
+    for (const response of receiver.open) response.end();
+    await stopped;
+    receiver.answer = 200;
+    await using next = await startHere(place);
+    service.set({ b: 'FAILED' });
+    await vi.waitFor(() => expect(idsIn(receiver.told())).toEqual(['a', 'b']), PATIENCE);
+    expect(receiver.attempts).toHaveLength(2);
+    await next.stop();
   });
 
   it('go to the receivers of the configuration in force, which are told nothing of before', async () => {
