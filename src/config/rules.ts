@@ -240,7 +240,7 @@ function checkReceiver({ path, place }: Place, context: RulesContext): readonly 
 
 /** How many unknown names are compared with how many known ones: there can be 100,000 projects. */
 const MAX_UNKNOWN = 10;
-const MAX_KNOWN = 10_000;
+const MAX_KNOWN = 3000;
 
 /** Finds the teams or projects that a receiver names and no project has. */
 function checkNames(
