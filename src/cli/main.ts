@@ -28,7 +28,7 @@ const COMMANDS: Readonly<
     async () => (await import('./commands/run.ts')).defineRun,
   ],
   check: [
-    'Validate the configuration and print the schedule and expectations of each project',
+    'Validate the configuration and print the schedule and expectations of each project, and the receivers',
     async () => (await import('./commands/check.ts')).defineCheck,
   ],
   poll: [

@@ -2,6 +2,7 @@ import { type Config, type ProjectConfig, ConfigError } from '../../config/confi
 import { commandName } from '../../config/environment.ts';
 import { loadWebConfig } from '../../config/web-file.ts';
 import { type ConfiguredLimit, DEFAULT_LIMIT_MS } from '../../domain/limits.ts';
+import type { Receiver } from '../../domain/receiver.ts';
 import type { UnfinishedStatus } from '../../domain/status.ts';
 import { visible } from '../../domain/visible.ts';
 import { parseSchedule } from '../../schedule/cron.ts';
@@ -63,7 +64,9 @@ async function check(context: Context, options: CheckOptions): Promise<number> {
   const planned = planProjects(config.projects, context.clock.now());
   const connections = options.connect ? await tryConnections(config, context) : undefined;
   await stdout.write(
-    options.json ? jsonOf(planned, connections) : tablesOf(planned, connections, options, context),
+    options.json
+      ? jsonOf(planned, connections)
+      : tablesOf(config, planned, connections, options, context),
   );
   const findings = await findAll(config, planned, connections, context.clock);
   for (const { message, isError } of findings) if (!isError) context.warn(`warning: ${message}`);
@@ -130,6 +133,19 @@ const EXPECTATION_COLUMNS: readonly Column<PlannedProject>[] = [
   ['max_failure_ratio', ({ project }) => String(project.expect.maxFailureRatio ?? 'off')],
 ];
 
+const RECEIVER_COLUMNS: readonly Column<Receiver>[] = [
+  ['receiver', ({ name }) => name],
+  ['type', ({ type }) => type],
+  ['on', ({ on }) => on.join(', ')],
+  ['teams', ({ teams }) => teams && [...teams].join(', ')],
+  ['projects', ({ teams, projects }) => toldOf(teams, projects)],
+];
+
+function toldOf(teams: Receiver['teams'], projects: Receiver['projects']): string | undefined {
+  if (teams === undefined && projects === undefined) return 'all';
+  return projects && [...projects].join(', ');
+}
+
 function limitCell(status: UnfinishedStatus, { expect }: ProjectConfig): string {
   const limit = limitText(expect.limits[status]);
   return limit === 'auto' ? `auto (${formatDuration(DEFAULT_LIMIT_MS[status])} at first)` : limit;
@@ -141,6 +157,7 @@ function limitText(limit: ConfiguredLimit): string {
 }
 
 function tablesOf(
+  { notify }: Config,
   planned: readonly PlannedProject[],
   connections: readonly Connection[] | undefined,
   { verbose }: CheckOptions,
@@ -157,6 +174,7 @@ function tablesOf(
   const tables = [
     createTable(verbose ? VERBOSE_COLUMNS : SCHEDULE_COLUMNS, stdout)(lines),
     createTable(EXPECTATION_COLUMNS, stdout)(planned),
+    ...(notify.length === 0 ? [] : [createTable(RECEIVER_COLUMNS, stdout)(notify)]),
     ...(connections === undefined ? [] : [createTable(CONNECTION_COLUMNS, stdout)(connections)]),
   ];
   return tables.join('\n');

@@ -124,6 +124,22 @@ describe('notify test', () => {
 });
 
 describe('check', () => {
+  it('prints who is told what', async () => {
+    const receivers = [
+      { name: 'all', type: 'slack', url_file: './good' },
+      { name: 'some', type: 'webhook', url_file: './good', on: ['completed'], projects: ['a'] },
+    ];
+    const { code, stdout } = await withReceivers(['check'], receivers, { files: good });
+    expect({ code, stdout }).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining(
+        'receiver  type     on                   teams  projects\n' +
+          'all       slack    failed, stuck, down  -      all\n' +
+          'some      webhook  completed            -      a\n',
+      ) as string,
+    });
+  });
+
   const good = { good: 'https://hooks.example.com/5ecret', hook: `whsec_${'A'.repeat(43)}=` };
 
   it('names each secret of a receiver that is missing or malformed, and no value', async () => {
