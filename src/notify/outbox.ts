@@ -150,8 +150,8 @@ export class Outbox {
    */
   async next(receiver: Subscriber): Promise<Sendable | { readonly lookAt: number }> {
     const { clock } = this.#options;
-    const state = await this.#stateOf(receiver);
     for (;;) {
+      const state = await this.#stateOf(receiver);
       if (state.isOutdated || clock.monotonic() - state.lookedAt >= LOOK_MS) {
         await this.#look(receiver, state);
       }

@@ -554,6 +554,24 @@ export function describeNotifications(h: Harness): void {
       );
     });
 
+    it('begin anew with a receiver that the store has lost', async () => {
+      const read: string[] = [];
+      const counting = new Proxy(h.store.notifications, {
+        get: (target, name) => {
+          if (read.push(String(name)) > 1000) throw new Error('reads without end');
+          return Reflect.get(target, name) as unknown;
+        },
+      });
+      const { told, see } = start(ALL, { store: counting });
+      await told(0);
+      await see('p', { a: 'COMPLETED' });
+      const receivers = { at: clock.now() + 25 * HOUR, configured: [] };
+      await h.store.prune({ before: 0, firstDay: 0, receivers });
+      expect(await told(2 * MINUTE)).toEqual([]);
+      await see('p', { a: 'COMPLETED', b: 'COMPLETED' });
+      expect(await told(MINUTE)).toMatchObject([{ data: { count: 1 } }]);
+    });
+
     it('tell a receiver only of its projects', async () => {
       const { told, see } = start({ ...ALL, projects: new Set(['q']) });
       await told(0);
