@@ -91,7 +91,8 @@ export class Drafts {
       kind,
       project: project.id,
       from,
-      settledBefore: now - SETTLE_MS,
+      waitsSince: now - SETTLE_MS,
+      now,
       since: now - MAX_AGE_MS,
     });
     if (found?.last === undefined) return found && { found, draft: undefined };

@@ -52,8 +52,9 @@ export interface MoveQuery extends Subscription {
   readonly project: string;
   /** Moves before this transition are known to be told. */
   readonly from: number;
-  /** Failures without an outcome before this time are told without it. */
-  readonly settledBefore: number;
+  /** Failures after this time wait for their outcome. One after `now` does not: the clock was set back. */
+  readonly waitsSince: number;
+  readonly now: number;
   /** Moves before this time are no longer told. */
   readonly since: number;
 }

@@ -62,7 +62,8 @@ const MOVES = {
   failed: {
     condition: "t.kind = 'prompt' AND t.to_status = 'FAILED'",
     index: 'INDEXED BY transition_failed',
-    isWaiting: 'f.settled_at IS NULL AND f.transition_id IS NOT NULL AND t.at > :settledBefore',
+    isWaiting:
+      'f.settled_at IS NULL AND f.transition_id IS NOT NULL AND t.at > :waitsSince AND t.at <= :now',
   },
   completed: {
     condition: "t.kind = 'prompt' AND t.to_status = 'COMPLETED'",

@@ -572,6 +572,14 @@ export function describeNotifications(h: Harness): void {
       expect(await told(MINUTE)).toMatchObject([{ data: { count: 1 } }]);
     });
 
+    it('let no failure wait for more than a minute after the clock was set back', async () => {
+      const { told, see } = start();
+      await told(0);
+      await see('p', { x: 'FAILED' });
+      clock.set(START - HOUR);
+      expect(await told(2 * MINUTE)).toMatchObject([{ data: { count: 1 } }]);
+    });
+
     it('tell a receiver only of its projects', async () => {
       const { told, see } = start({ ...ALL, projects: new Set(['q']) });
       await told(0);
