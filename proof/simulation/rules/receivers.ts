@@ -61,7 +61,7 @@ export function createReceivers({ course, endings }: Pick<Simulation, 'course' |
 
   /** Returns what happens to an attempt: whether the message arrives, and which answer comes after how long, if any. */
   function drawAttempt(phase: Phase) {
-    const lastsMs = kernel.between(1, kernel.chance(0.1) ? TIMEOUT_MS : 200);
+    const lastsMs = kernel.between(1, kernel.chance(0.1) ? 0.9 * TIMEOUT_MS : 200);
     const chance = kernel.random();
     const isBad = phase === 'flickers' && chance < 0.7;
     if (phase === 'works' || (phase === 'flickers' && !isBad)) {
