@@ -5,13 +5,15 @@ import type { ServiceSettings } from '../monitor/ports/service.ts';
 import { createDispatcher } from './connections.ts';
 import { exchange, type ResponseHead } from './exchange.ts';
 
+/** Time limit of a request, from its connection to the end of the answer. */
+export const TIMEOUT_MS = 10_000;
+/** Maximum size of an answer: a page to log in, in place of the receiver, must be seen. */
+const MAX_BYTES = 1024 * 1024;
+
 interface Once {
   readonly headers: Readonly<Record<string, string>>;
   /** Sent by POST; undefined for a GET. */
   readonly content?: string | undefined;
-  readonly timeoutMs: number;
-  /** Maximum size of the answer. */
-  readonly maxBytes: number;
   readonly network: Pick<ServiceSettings, 'authorities' | 'proxyUrl'>;
   readonly clock: Pick<Clock, 'monotonic' | 'timeout'>;
   readonly signal: AbortSignal;
@@ -29,13 +31,13 @@ export interface OnceAnswer extends ResponseHead {
  * @throws {ApiError} without an answer; its message has no part of the address, nor of what it resolves to
  */
 export async function requestOnce(url: string, options: Once): Promise<OnceAnswer> {
-  const { network, timeoutMs, clock } = options;
+  const { network, clock } = options;
   const { authorities, proxyUrl } = network;
   const { origin, pathname, search } = new URL(url);
   const dispatcher = createDispatcher({
     clock,
     origin,
-    timeoutMs,
+    timeoutMs: TIMEOUT_MS,
     authorities: authorities && [...getCACertificates(), authorities].join('\n'),
     proxyUrl,
   });
@@ -44,6 +46,8 @@ export async function requestOnce(url: string, options: Once): Promise<OnceAnswe
       ...options,
       origin,
       path: pathname + search,
+      timeoutMs: TIMEOUT_MS,
+      maxBytes: MAX_BYTES,
       // No text of the exchange is used.
       scrub: (text) => text,
       onSent: () => {},

@@ -1,7 +1,5 @@
-import type { ApiFailureReason } from '../monitor/errors.ts';
-
-/** Deadline of an attempt, from its first byte to the end of the answer. */
-export const TIMEOUT_MS = 10_000;
+import { TIMEOUT_MS } from '../client/request-once.ts';
+import type { ApiError } from '../monitor/errors.ts';
 
 /** How an attempt ended. Its texts are on one line, and have no part of an address or of a secret. */
 export type Delivery =
@@ -23,11 +21,11 @@ export type Delivery =
       readonly retryAfterMs?: number | undefined;
     };
 
-/** Why no answer came, and what to do. @param code of the error, such as `ECONNREFUSED` */
-export function explainNoAnswer(
-  reason: ApiFailureReason,
-  code: string,
-): { readonly reason: string; readonly advice: string } {
+/** Why no answer came, and what to do. */
+export function explainNoAnswer({ reason, details: { code = reason } }: ApiError): {
+  readonly reason: string;
+  readonly advice: string;
+} {
   if (reason === 'timeout') {
     return {
       reason: `no answer within ${TIMEOUT_MS / 1000} s`,
@@ -55,12 +53,12 @@ export function explainNoAnswer(
   }
   return {
     reason: `the connection failed (${code})`,
-    advice: 'Check the address, the network and service.proxy_url, which mail does not use',
+    advice: 'Check the address and the network',
   };
 }
 
 /** What to do about an answer of HTTP that is not 2xx. */
-export function adviceFor(statusCode: number): string | undefined {
+export function adviceFor(statusCode: number): string {
   if (statusCode >= 300 && statusCode < 400) {
     return 'Redirects are not followed: set the address to which it redirects';
   }

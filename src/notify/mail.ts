@@ -1,11 +1,12 @@
 import { getCACertificates } from 'node:tls';
 import { createTransport } from 'nodemailer';
 import { connectionError } from '../client/errors.ts';
+import { TIMEOUT_MS } from '../client/request-once.ts';
 import type { SmtpAddress } from '../config/addresses.ts';
 import type { EmailReceiver } from '../domain/receiver.ts';
-import { isMistake } from '../monitor/errors.ts';
+import { ApiError, isMistake } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import { type Delivery, explainNoAnswer, TIMEOUT_MS } from './answer.ts';
+import type { Delivery } from './answer.ts';
 import { mailOf } from './format/email.ts';
 import type { Message } from './message.ts';
 
@@ -17,7 +18,8 @@ interface MailOptions {
 
 /**
  * Sends a mail once, on a connection of its own, which no proxy is used for. Nothing but the greeting goes unencrypted, unless the
- * address says `tls=off`. Rejects only because of a bug, or when the signal aborts.
+ * address says `tls=off`. Rejects with the signal's reason when it aborts.
+ * @throws {ApiError} without an answer, or if the connection is not safe
  */
 export async function sendMail(
   { from, to }: EmailReceiver,
@@ -37,7 +39,10 @@ export async function sendMail(
     tls: {
       // Otherwise NODE_TLS_REJECT_UNAUTHORIZED=0 would have the password sent to anybody.
       rejectUnauthorized: true,
-      ...(authorities !== undefined && { ca: [...getCACertificates(), authorities] }),
+      ...(authorities !== undefined && {
+        ca: [...getCACertificates(), authorities],
+        allowPartialTrustChain: true,
+      }),
     },
     socketCloseTimeout: 0,
   });
@@ -52,9 +57,9 @@ export async function sendMail(
     return { ok: true, doubt: `recipients refused: ${rejected.length} of ${to.length}${reply}` };
   } catch (error) {
     signal.throwIfAborted();
-    if (deadline.signal.aborted) return { ok: false, ...explainNoAnswer('timeout', '') };
+    if (deadline.signal.aborted) throw new ApiError('timeout', 'no answer: timeout');
     if (!(error instanceof Error) || isMistake(error)) throw error;
-    return { ok: false, ...explain(error) };
+    return refusal(error);
   } finally {
     timer.cancel();
   }
@@ -95,16 +100,14 @@ const REFUSALS: Readonly<Record<string, readonly [what: string, advice: string]>
 const LOGIN_ADVICE =
   'Check user and password in the address, percent-encoded; some providers want a password for apps instead of that of the account';
 
-function explain(error: SmtpError): { readonly reason: string; readonly advice: string } {
-  const { code = '', originalCode = code, responseCode, command = '' } = error;
-  if (code === 'EDNS') return explainNoAnswer('network', code);
+/** @throws {ApiError} if the server refused nothing: there was no answer, or no safe connection */
+function refusal(error: SmtpError): Delivery {
+  const { code = error.name, originalCode = code, responseCode, command = '' } = error;
   if (responseCode === undefined && code !== 'EAUTH') {
     // Its message names hosts and addresses.
-    const { reason } = connectionError(
-      Object.assign(new Error(), { code: originalCode }),
-      () => '',
-    );
-    return explainNoAnswer(code === 'ETLS' ? 'tls' : reason, originalCode || error.name);
+    const details = { code: originalCode };
+    const { reason } = connectionError(Object.assign(new Error(), details), () => '');
+    throw new ApiError(code === 'ETLS' ? 'tls' : reason, `no answer: ${originalCode}`, details);
   }
   const [what, advice] =
     code === 'EAUTH'
@@ -112,6 +115,7 @@ function explain(error: SmtpError): { readonly reason: string; readonly advice: 
       : (REFUSALS[command] ?? ['the server refuses', 'Ask who runs the mail server']);
   const isTemporary = responseCode !== undefined && responseCode < 500;
   return {
+    ok: false,
     reason: `${what}${isTemporary ? ' for now' : ''}${replyOf(error)}`,
     advice: isTemporary ? 'The server asks to try again later, and the daemon does so' : advice,
   };

@@ -1,4 +1,5 @@
 import { STATUS_CODES } from 'node:http';
+import { unescape } from 'node:querystring';
 import { type OnceAnswer, requestOnce } from '../client/request-once.ts';
 import { parseRetryAfter } from '../client/retry.ts';
 import { ConfigError } from '../config/config.ts';
@@ -12,14 +13,13 @@ import { slackBody } from './format/slack.ts';
 import { teamsBody } from './format/teams.ts';
 import { webhookBody, webhookHeaders } from './format/webhook.ts';
 import type { Message } from './message.ts';
-import { adviceFor, type Delivery, explainNoAnswer, TIMEOUT_MS } from './answer.ts';
+import { adviceFor, type Delivery, explainNoAnswer } from './answer.ts';
 import { cutTo } from './wording.ts';
 
-const MAX_ANSWER_BYTES = 4096;
 /** Longest text of the receiver in a reason. */
 const MAX_DETAIL = 100;
 /** Shorter parts of an address are no secret. */
-const MIN_SECRET = 6;
+const MIN_SECRET = 8;
 /** Longest wait that a receiver can ask for. */
 const MAX_RETRY_AFTER_MS = 60 * 60_000;
 
@@ -49,7 +49,10 @@ export async function send(
     if (options.signal.aborted) return { ok: false, reason: 'evalwatch is stopping' };
     if (error instanceof ConfigError) return { ok: false, reason: error.message };
     if (!(error instanceof ApiError)) throw error;
-    return { ok: false, ...explainNoAnswer(error.reason, error.details.code ?? error.reason) };
+    const { reason, advice } = explainNoAnswer(error);
+    const hasProxy = receiver.type !== 'email' && options.network.proxyUrl !== undefined;
+    const proxy = hasProxy ? '. The request goes by service.proxy_url: check that, too' : '';
+    return { ok: false, reason, advice: advice + proxy };
   }
 }
 
@@ -72,8 +75,6 @@ async function post(
       ...signed,
     },
     content,
-    timeoutMs: TIMEOUT_MS,
-    maxBytes: MAX_ANSWER_BYTES,
     network,
     clock,
     signal,
@@ -90,36 +91,34 @@ function judge(
 ): Delivery {
   const text = body?.toString().trim() ?? '';
   if (statusCode >= 200 && statusCode < 300) {
-    if (!/^<(?:!doctype|html)\b/i.test(text)) return { ok: true, statusCode };
+    if (!/^<(?:!doctype\b|html\b|!--)/i.test(text)) return { ok: true, statusCode };
     const reason = `${statusCode} with a page of HTML`;
     const advice = 'This is a page for people, such as one to log in: check the address';
     if (type === 'webhook') return { ok: true, statusCode, doubt: `${reason}. ${advice}` };
     return { ok: false, statusCode, reason, advice };
   }
   const said = wordsOf(text, url) ?? STATUS_CODES[statusCode] ?? '';
-  const isLimit = statusCode === 429 || statusCode === 503;
   return {
     ok: false,
     statusCode,
     reason: `${statusCode} ${said}`.trim(),
     advice: adviceFor(statusCode),
-    retryAfterMs: isLimit
-      ? parseRetryAfter(headers['retry-after'], now, MAX_RETRY_AFTER_MS)
-      : undefined,
+    retryAfterMs: parseRetryAfter(headers['retry-after'], now, MAX_RETRY_AFTER_MS),
   };
 }
 
 /** Returns what the body of an error says in words; undefined if it says none, or repeats a part of the address. */
 function wordsOf(text: string, url: string): string | undefined {
   const words = messageOf(text) ?? text;
-  const { host, hostname, pathname, searchParams } = new URL(url);
-  const parts = [host, hostname, ...pathname.split('/'), ...searchParams.values()];
-  const plain = words.toLowerCase();
-  const isEcho = parts.some(
-    (part) => part.length >= MIN_SECRET && plain.includes(part.toLowerCase()),
-  );
-  if (isEcho || words === '' || /^[<{[]/.test(words)) return undefined;
-  return cutTo(onOneLine(words.replaceAll(/\s+/g, ' ')), MAX_DETAIL);
+  if (words === '' || /^[<{[]/.test(words)) return undefined;
+  const shown = cutTo(onOneLine(words.replaceAll(/\s+/g, ' ')), MAX_DETAIL);
+  const { host, pathname, search } = new URL(url);
+  const address = `${host}${pathname}${search}`;
+  const secrets = `${address}\n${unescape(address)}`.toLowerCase();
+  for (let at = 0; at <= shown.length - MIN_SECRET; at++) {
+    if (secrets.includes(shown.slice(at, at + MIN_SECRET).toLowerCase())) return undefined;
+  }
+  return shown;
 }
 
 /** Returns the message of an error in JSON, as Discord, Mattermost, Rocket.Chat, Teams and the common libraries write it. */

@@ -12,23 +12,25 @@ export interface Certificate {
 
 /**
  * Creates a certificate for 127.0.0.1 in a directory, issued by `authority` or else self-signed. Overwrites an earlier
- * certificate of this name.
+ * certificate of this name. A self-signed one may issue others, as one that `isAuthority`.
  */
 export function makeCertificate(
   directory: string,
   name: string,
   authority?: Certificate,
+  { isAuthority = authority === undefined } = {},
 ): Certificate {
   const certFile = join(directory, `${name}.crt`);
   const keyFile = join(directory, `${name}.key`);
   const issuer =
-    authority === undefined
-      ? ['-addext', 'basicConstraints=critical,CA:TRUE']
-      : ['-CA', authority.certFile, '-CAkey', authority.keyFile];
+    authority === undefined ? [] : ['-CA', authority.certFile, '-CAkey', authority.keyFile];
+  const constraints = isAuthority ? ['-addext', 'basicConstraints=critical,CA:TRUE'] : [];
   const making = ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes'];
   const subject = ['-subj', `/CN=${name}`, '-addext', 'subjectAltName=IP:127.0.0.1'];
   const files = ['-keyout', keyFile, '-out', certFile];
-  execFileSync('openssl', [...making, ...files, ...subject, ...issuer], { stdio: 'ignore' });
+  execFileSync('openssl', [...making, ...files, ...subject, ...issuer, ...constraints], {
+    stdio: 'ignore',
+  });
   return { certFile, keyFile, cert: read(certFile), key: read(keyFile) };
 }
 

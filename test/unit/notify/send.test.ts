@@ -157,12 +157,37 @@ describe('a receiver by HTTP', () => {
     ['a number without a name', { status: 599 }, { reason: '599' }],
     ['an echo', { status: 400, body: 'no hook /5ecret/HOOK here' }, { reason: '400 Bad Request' }],
     ['long words', { status: 400, body: 'x'.repeat(4000) }, { reason: `400 ${'x'.repeat(99)}…` }],
-    ['a long answer', { status: 400, body: 'x'.repeat(5000) }, { reason: '400 Bad Request' }],
+    [
+      'the beginning of a token',
+      { status: 400, body: 'no token 01234567…' },
+      { reason: '400 Bad Request' },
+    ],
+    [
+      'a decoded parameter',
+      { status: 400, body: 'no sig a+b c/de' },
+      { reason: '400 Bad Request' },
+    ],
+    [
+      'an encoded parameter',
+      { status: 400, body: 'no sig a%2Bb%20c' },
+      { reason: '400 Bad Request' },
+    ],
+    [
+      '500 with seconds',
+      { status: 500, headers: { 'retry-after': '7' } },
+      { reason: '500 Internal Server Error', retryAfterMs: 7000 },
+    ],
     ['200 with a page', { body: page }, { reason: '200 with a page of HTML' }],
+    [
+      '200 with a long page',
+      { body: `<!-- 5ecret -->${page}${'x'.repeat(500_000)}` },
+      { reason: '200 with a page of HTML' },
+    ],
   ])('says what it answers: %s', async (_, answer, expected) => {
     await using receiver = await startReceiver(answering(answer));
     const { status: statusCode = 200 } = answer;
-    expect(await attempt(chat('slack', receiver.url))).toEqual({
+    const url = `${receiver.url}?sig=a%2Bb%20c%2Fde&token=0123456789`;
+    expect(await attempt(chat('slack', url))).toEqual({
       ok: false,
       statusCode,
       reason: expect.stringMatching(new RegExp(`^${statusCode}`)),
@@ -238,10 +263,15 @@ describe('a receiver by HTTP', () => {
     expect(secure.received).toEqual([]);
   });
 
-  it('may have a certificate of ca_file', async () => {
-    await using receiver = await startReceiver(answering({}), own);
-    const network = { authorities: own.cert, proxyUrl: undefined };
+  it('may have a certificate of ca_file, which may lack its root', async () => {
+    const issuer = makeCertificate(directory, 'issuer', own, { isAuthority: true });
+    const certificate = makeCertificate(directory, 'leaf', issuer);
+    await using receiver = await startReceiver(answering({}), certificate);
+    await using server = await startMailServer({ secure: true, ...certificate });
+    const network = { authorities: issuer.cert, proxyUrl: undefined };
     expect(await attempt(webhook(receiver.url), { network })).toMatchObject({ ok: true });
+    const url = `smtps://${LOGIN.inUrl}@127.0.0.1:${server.port}`;
+    expect(await attempt(email(url), { network })).toEqual({ ok: true });
   });
 
   it('is reached by the proxy of the service', async () => {
@@ -253,10 +283,16 @@ describe('a receiver by HTTP', () => {
       });
     });
     const network = { authorities: undefined, proxyUrl: `http://127.0.0.1:${proxy.port}/` };
-    expect(await attempt(webhook('https://5ecret.example.com/'), { network })).toMatchObject({
+    const receiver = 'https://5ecret.example.com/';
+    expect(await attempt(webhook(receiver), { network })).toMatchObject({
       ok: false,
+      advice: expect.stringMatching('service.proxy_url'),
     });
     expect(asked).toEqual(['CONNECT 5ecret.example.com:443 HTTP/1.1']);
+    for (const proxyUrl of ['http://127.0.0.1:1/', 'http://5ecret.invalid/'])
+      expect(await attempt(webhook(receiver), { network: { ...network, proxyUrl } })).toMatchObject(
+        { advice: expect.stringMatching('service.proxy_url') },
+      );
   });
 });
 
@@ -454,7 +490,7 @@ describe('a mail server', () => {
         /^no trusted TLS connection \([A-Z_]+\)$/,
       ],
       ['smtps://127.0.0.1:1', network, /^connection refused \(ECONNREFUSED\)$/],
-      ['smtps://5ecret.invalid', network, /^unknown host \(EDNS\)$/],
+      ['smtps://5ecret.invalid', network, /^unknown host \((?:ENOTFOUND|EAI_AGAIN)\)$/],
     ] as const;
     for (const [address, given, reason] of reasons) {
       const options = { network: { authorities: undefined, proxyUrl: undefined, ...given } };
