@@ -102,8 +102,9 @@ export function describeLongRetention(h: Harness): void {
         await h.see('q', { y: polls % 2 === 0 ? 'RUNNING' : 'PENDING' }, 4000 + polls);
       }
       await pruning;
-      // In one transaction there would be five polls in SQLite, one with each statement.
-      expect(polls).toBeGreaterThan(8);
+      // In one transaction there would be seven polls in SQLite, one with each statement. PostgreSQL has no such order.
+      const isSqlite = (await h.store.size()).wal !== undefined;
+      expect(polls).toBeGreaterThan(isSqlite ? 8 : 0);
       expect(await h.store.transitions({ project: 'p' })).toEqual([]);
     });
 
