@@ -6,7 +6,7 @@ import type { SmtpAddress } from '../config/addresses.ts';
 import type { EmailReceiver } from '../domain/receiver.ts';
 import { ApiError, isMistake } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { Delivery } from './answer.ts';
+import { type Delivery, explainNoAnswer } from './answer.ts';
 import { mailOf } from './format/email.ts';
 import type { Message } from './message.ts';
 
@@ -57,7 +57,10 @@ export async function sendMail(
     return { ok: true, doubt: `recipients refused: ${rejected.length} of ${to.length}${reply}` };
   } catch (error) {
     signal.throwIfAborted();
-    if (deadline.signal.aborted) throw new ApiError('timeout', 'no answer: timeout');
+    if (deadline.signal.aborted) {
+      const { reason } = explainNoAnswer(new ApiError('timeout', 'no answer: timeout'));
+      return { ok: false, reason, advice: TIMEOUT_ADVICE };
+    }
     if (!(error instanceof Error) || isMistake(error)) throw error;
     return refusal(error);
   } finally {
@@ -97,6 +100,9 @@ const REFUSALS: Readonly<Record<string, readonly [what: string, advice: string]>
     'Use smtps:// if the port has TLS from the start, or end the address in ?tls=off for a server of your own network without TLS',
   ],
 };
+/** At a port with TLS from the start, `smtp://` waits for a greeting that never comes. */
+const TIMEOUT_ADVICE =
+  'Check the address, which begins with smtps:// if the port has TLS from the start, as 465 has, and whether a firewall is between here and the receiver';
 const LOGIN_ADVICE =
   'Check user and password in the address, percent-encoded; some providers want a password for apps instead of that of the account';
 
@@ -112,7 +118,12 @@ function refusal(error: SmtpError): Delivery {
   const [what, advice] =
     code === 'EAUTH'
       ? ['the login is refused', LOGIN_ADVICE]
-      : (REFUSALS[command] ?? ['the server refuses', 'Ask who runs the mail server']);
+      : responseCode === 530
+        ? [
+            'the server wants a login or TLS',
+            'Put user and password into the address, without ?tls=off',
+          ]
+        : (REFUSALS[command] ?? ['the server refuses', 'Ask who runs the mail server']);
   const isTemporary = responseCode !== undefined && responseCode < 500;
   return {
     ok: false,
