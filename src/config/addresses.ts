@@ -12,7 +12,7 @@ export interface ListenAddress {
 /** Default of `web.listen`. */
 export const DEFAULT_LISTEN = '127.0.0.1:10570';
 
-const NO_URL = { fault: 'must be an address that starts with http:// or https://' };
+const NO_URL = { fault: 'must start with http:// or https:// and a host' };
 
 const LOGIN = 'must not contain a user or a password';
 

@@ -225,7 +225,7 @@ function checkReceiver({ path, place }: Place, context: RulesContext): readonly 
     })),
     ...(isClear ? [] : missing).map((group) => {
       const who = typeof place['name'] === 'string' ? `${quoteId(place['name'])} ` : '';
-      return { path, message: `${who}needs ${group.join(' or ')}` };
+      return { path, message: `${who}needs the option ${group.join(' or ')}` };
     }),
     ...[...needs, ...may].flatMap((group) => {
       const [first, ...others] = group.filter((option) => present.includes(option));

@@ -282,7 +282,7 @@ describe('check of a valid configuration', () => {
   });
 
   it.each([
-    ['hc-ping.com/5ecret', /heartbeat: the address must be an address that starts with http/],
+    ['hc-ping.com/5ecret', /heartbeat: the address must start with http/],
     ['https://hc-ping.com/5ecret', /^$/],
   ])('checks the heartbeat URL without printing any part of it: %s', async (url, warning) => {
     const file = join(temporaryDirectory(), 'heartbeat');

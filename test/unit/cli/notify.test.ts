@@ -65,10 +65,7 @@ describe('notify test', () => {
       'https://5ecret.invalid/x',
       /^error: chat: unknown host \(E\w+\)\. DNS does not know the host/,
     ],
-    [
-      '5ecret',
-      /^error: chat: url_file: \$DIRECTORY\/url: the address must be an address that star/,
-    ],
+    ['5ecret', /^error: chat: url_file: \$DIRECTORY\/url: the address must start with http/],
     ['', /^error: chat: url_file: \$DIRECTORY\/url: the file is empty\n$/],
   ])('says what to do about the address %j', async (url, expected) => {
     const { code, stderr } = await test('chat', url);

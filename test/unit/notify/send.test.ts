@@ -307,7 +307,7 @@ it.each<readonly [string, () => Receiver, RegExp]>([
     () => ({ ...chat('slack', ''), url: { file: join(directory, 'missing') } }) as Receiver,
     /^url_file: \/.*missing: there is no such file$/,
   ],
-  ['no address', () => chat('teams', '5ecret'), /^url_env: the address must be an address that/],
+  ['no address', () => chat('teams', '5ecret'), /^url_env: the address must start with http/],
   [
     'a wrong secret',
     () => ({ ...webhook('http://127.0.0.1:1'), secret: secretFile('wrong', '5ecret') }) as Receiver,
