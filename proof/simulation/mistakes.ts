@@ -144,7 +144,7 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     {
       what: 'what a message tells is not noted with it',
       file: 'store/notifications.ts',
-      replace: [['told: JSON.stringify(told) }', "told: '[]' }"]],
+      replace: [['told: JSON.stringify(told),', "told: '[]',"]],
       notice: /was told .* instead of/,
     },
     {
@@ -161,7 +161,9 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     {
       what: 'a receiver that fails is not tried again before a reload or a restart',
       file: 'notify/deliver.ts',
-      replace: [['timer = ms === undefined ? undefined', 'timer = !isIdle ? undefined']],
+      replace: [
+        ['clock.timeout(ms, resolve)', 'clock.timeout(isIdle ? ms : 2 ** 31 - 1, resolve)'],
+      ],
       notice: /was not told of/,
     },
     {

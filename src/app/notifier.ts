@@ -1,25 +1,15 @@
 import type { Receiver } from '../domain/receiver.ts';
-import type { MonitorEvent } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import { Deliverer, type DelivererOptions, type ReceiverState } from '../notify/deliver.ts';
-import { Outbox } from '../notify/outbox.ts';
+import { Outbox, type OutboxOptions } from '../notify/outbox.ts';
 import { send } from '../notify/send.ts';
 import { maxIntervalOf } from '../schedule/cron.ts';
 import type { Engine } from './engine.ts';
 import { endProcess, version } from './process.ts';
 
-/** Events after which something can be due at once. What begins without one is found by the looks of the outbox. */
-const NEWS: ReadonlySet<MonitorEvent['type']> = new Set<MonitorEvent['type']>([
-  'record.transition',
-  'record.gone',
-  'prompt.failed',
-  'worker.claimed',
-]);
-
 /** Sends the receivers of the configuration what happens in the projects that this process polls. */
 export class Notifier {
   readonly #engine: Engine;
-  readonly #outbox: Outbox;
   readonly #deliverer: Deliverer<Receiver>;
   #isStarted = false;
 
@@ -32,7 +22,7 @@ export class Notifier {
   ) {
     const { emit, shutdown } = engine;
     this.#engine = engine;
-    this.#outbox = new Outbox({
+    const options: OutboxOptions = {
       store: engine.opened.notifications,
       clock,
       projects: () => engine.projects,
@@ -49,10 +39,9 @@ export class Notifier {
         const reason = undefined;
         emit({ type: 'notification.given_up', receiver, project, message, count, reason });
       },
-    });
-    const outbox = this.#outbox;
+    };
     this.#deliverer = new Deliverer({
-      outbox,
+      outboxOf: (receiver) => new Outbox(receiver, options),
       send: sendOnce,
       clock,
       emit,
@@ -60,9 +49,8 @@ export class Notifier {
       onError: endProcess,
     });
     engine.observe((event) => {
-      outbox.observe(event);
-      if (NEWS.has(event.type)) this.#deliverer.wake();
-      else if (event.type === 'config.applied' && this.#isStarted) this.#configure();
+      this.#deliverer.observe(event);
+      if (event.type === 'config.applied' && this.#isStarted) this.#configure();
     });
   }
 
@@ -82,9 +70,6 @@ export class Notifier {
   }
 
   #configure(): void {
-    const receivers = this.#engine.config.notify;
-    const names = new Set(receivers.map(({ name }) => name));
-    for (const { name } of this.states()) if (!names.has(name)) this.#outbox.drop(name);
-    this.#deliverer.configure(receivers);
+    this.#deliverer.configure(this.#engine.config.notify);
   }
 }

@@ -1,10 +1,10 @@
 import { StoreError } from '../monitor/errors.ts';
-import type { Observer } from '../monitor/events.ts';
+import type { MonitorEvent, Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { Shutdown } from '../monitor/ports/service.ts';
 import type { Delivery } from './answer.ts';
 import type { Message } from './message.ts';
-import type { Sendable } from './outbox.ts';
+import type { Outbox } from './outbox.ts';
 
 /** Pause after the first failed attempt; each further one doubles it. */
 const MIN_PAUSE_MS = 5000;
@@ -14,9 +14,8 @@ const MIN_RETRY_AFTER_MS = 1000;
 const MAX_RETRY_AFTER_MS = 60 * 60_000;
 /** Pause after an error of the store. */
 const STORE_PAUSE_MS = 5000;
-/** Bounds of the time until the next look: the clock can be set meanwhile. */
+/** Minimum time until the next look without news. */
 const MIN_LOOK_MS = 1000;
-const MAX_LOOK_MS = 60_000;
 /** Age at which a message is given up. */
 const MAX_AGE_MS = 24 * 60 * 60_000;
 
@@ -24,12 +23,12 @@ interface Named {
   readonly name: string;
 }
 
+type OutboxFor<Receiver> = Pick<Outbox, 'observe' | 'next' | 'done' | 'oldestDueAt'> & {
+  configure(receiver: Receiver): void;
+};
+
 export interface DelivererOptions<Receiver extends Named> {
-  readonly outbox: {
-    next(receiver: Receiver): Promise<Sendable | { readonly lookAt: number | undefined }>;
-    done(receiver: string, messageId: string): Promise<void>;
-    oldestDueAt(receiver: string): number | undefined;
-  };
+  readonly outboxOf: (receiver: Receiver) => OutboxFor<Receiver>;
   readonly send: (
     receiver: Receiver,
     message: Message,
@@ -59,6 +58,7 @@ interface Rest {
 }
 
 interface Lane<Receiver> {
+  readonly outbox: OutboxFor<Receiver>;
   /** As last configured; undefined if the receiver was removed, which ends its loop. */
   receiver: Receiver | undefined;
   work: Promise<void> | undefined;
@@ -67,7 +67,7 @@ interface Lane<Receiver> {
   hasNews: boolean;
   failing: { readonly since: number; readonly reason: string; readonly count: number } | undefined;
   /** The message that was answered or given up, until the store has forgotten it. */
-  ended: string | undefined;
+  ended: Message | undefined;
 }
 
 /**
@@ -87,8 +87,9 @@ export class Deliverer<Receiver extends Named> {
   configure(receivers: readonly Receiver[]): void {
     for (const lane of this.#lanes.values()) lane.receiver = undefined;
     for (const receiver of receivers) {
-      const lane = this.#lanes.get(receiver.name) ?? newLane();
+      const lane = this.#lanes.get(receiver.name) ?? newLane(this.#options.outboxOf(receiver));
       this.#lanes.set(receiver.name, lane);
+      lane.outbox.configure(receiver);
       lane.receiver = receiver;
     }
     for (const [name, lane] of this.#lanes) {
@@ -98,9 +99,10 @@ export class Deliverer<Receiver extends Named> {
     }
   }
 
-  /** Looks for messages, except for receivers that fail: those wait for their next attempt. */
-  wake(): void {
+  /** Looks for messages after news, except for receivers that fail: those wait for their next attempt. */
+  observe(event: MonitorEvent): void {
     for (const lane of this.#lanes.values()) {
+      if (!lane.outbox.observe(event)) continue;
       lane.hasNews = true;
       if (lane.rest?.isIdle) lane.rest.end();
     }
@@ -109,9 +111,8 @@ export class Deliverer<Receiver extends Named> {
   /** The configured receivers, in the order in which they were first configured. */
   states(): readonly ReceiverState[] {
     const configured = [...this.#lanes].filter(([, { receiver }]) => receiver !== undefined);
-    const { outbox } = this.#options;
-    return configured.map(([name, { failing }]) => {
-      return { name, failing, oldestDueAt: outbox.oldestDueAt(name) };
+    return configured.map(([name, { failing, outbox }]) => {
+      return { name, failing, oldestDueAt: outbox.oldestDueAt() };
     });
   }
 
@@ -137,13 +138,12 @@ export class Deliverer<Receiver extends Named> {
 
   /** Sends the next message and waits as long as the answer demands, or waits until there is one. @throws {StoreError} */
   async #step(name: string, lane: Lane<Receiver>, receiver: Receiver): Promise<void> {
-    const { outbox, clock, emit } = this.#options;
-    await this.#forget(name, lane);
+    const { clock, emit } = this.#options;
+    await forget(lane);
     lane.hasNews = false;
-    const next = await outbox.next(receiver);
+    const next = await lane.outbox.next();
     if (!('message' in next)) {
-      const { lookAt } = next;
-      const waitMs = lookAt && Math.min(Math.max(lookAt - clock.now(), MIN_LOOK_MS), MAX_LOOK_MS);
+      const waitMs = Math.max(next.waitMs, MIN_LOOK_MS);
       if (!lane.hasNews) await this.#rest(lane, waitMs, { isIdle: true });
       return;
     }
@@ -165,8 +165,8 @@ export class Deliverer<Receiver extends Named> {
         return;
       }
     }
-    lane.ended = message.id;
-    await this.#forget(name, lane);
+    lane.ended = message;
+    await forget(lane);
   }
 
   /** Sends a message once. Returns how long to wait before the next attempt, ms; undefined if the receiver has it. */
@@ -205,28 +205,29 @@ export class Deliverer<Receiver extends Named> {
       : Math.min(Math.max(retryAfterMs, MIN_RETRY_AFTER_MS), MAX_RETRY_AFTER_MS);
   }
 
-  /** Has the store forget the message that has ended, so that it is not sent again. @throws {StoreError} */
-  async #forget(name: string, lane: Lane<Receiver>): Promise<void> {
-    if (lane.ended === undefined) return;
-    await this.#options.outbox.done(name, lane.ended);
-    lane.ended = undefined;
-  }
-
-  /** Resolves after `ms`, with undefined never; earlier at a reload or shutdown, and if it is idle at news. */
-  async #rest(lane: Lane<Receiver>, ms: number | undefined, { isIdle }: { isIdle: boolean }) {
+  /** Resolves after `ms`; earlier at a reload or shutdown, and if it is idle at news. */
+  async #rest(lane: Lane<Receiver>, ms: number, { isIdle }: { isIdle: boolean }) {
     const { clock, shutdown } = this.#options;
     if (shutdown.waits.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
-    const timer = ms === undefined ? undefined : clock.timeout(ms, resolve);
+    const timer = clock.timeout(ms, resolve);
     lane.rest = { end: resolve, isIdle };
     await promise;
-    timer?.cancel();
+    timer.cancel();
     lane.rest = undefined;
   }
 }
 
-function newLane<Receiver>(): Lane<Receiver> {
+/** Has the store forget the message that has ended, so that it is not sent again. @throws {StoreError} */
+async function forget<Receiver>(lane: Lane<Receiver>): Promise<void> {
+  if (lane.ended === undefined) return;
+  await lane.outbox.done(lane.ended);
+  lane.ended = undefined;
+}
+
+function newLane<Receiver>(outbox: OutboxFor<Receiver>): Lane<Receiver> {
   return {
+    outbox,
     receiver: undefined,
     work: undefined,
     rest: undefined,

@@ -1,12 +1,20 @@
-import { isStuck } from '../domain/limits.ts';
+import { expectationIn, isStuck, type StateExpectation } from '../domain/limits.ts';
 import { isFor, type NotifyKind } from '../domain/receiver.ts';
-import { isUnfinished, UNFINISHED_STATUSES } from '../domain/status.ts';
+import { isUnfinished, type UnfinishedStatus, UNFINISHED_STATUSES } from '../domain/status.ts';
 import type { MonitorEvent } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
-import { type Draft, type DraftOptions, Drafts, MAX_AGE_MS, SETTLE_MS } from './draft.ts';
-import type { Message } from './message.ts';
-import { MAX_TOLD, type Subscriber, type Subscription } from './ports.ts';
+import { type DraftOptions, Drafts, type Outage } from './draft.ts';
+import { MAX_CAUSES, MAX_PROMPTS, type Message } from './message.ts';
+import {
+  type Composed,
+  MAX_TOLD,
+  type NotifyStore,
+  type StoredMessage,
+  type Subscriber,
+  type Subscription,
+  type WaitingRow,
+} from './ports.ts';
 
 /** Time between two looks for what begins without an event: stuck prompts and projects that are down, ms. */
 const LOOK_MS = 15_000;
@@ -14,17 +22,22 @@ const LOOK_MS = 15_000;
 const GATHER_MS = 60_000;
 /** For how long projects that are down, or no longer, are gathered into one message, ms. */
 const OUTAGE_MS = 30_000;
+/** For how long a failure waits for its outcome, ms. */
+const SETTLE_MS = 60_000;
+/** Pause before an outcome that was emitted is in the store; then perhaps that of the next failure is too, ms. */
+const OUTCOME_MS = 1000;
 /** A project is down after so many failed polls, or after so many intervals without a poll, but not before this time, ms. */
 const DOWN_POLLS = 3;
 const MIN_DOWN_MS = 5 * 60_000;
-/** Pause before an outcome that was emitted is in the store, ms. */
-const AGAIN_MS = 1000;
+/** Age at which moves are given up, ms. */
+const MAX_AGE_MS = 24 * 60 * 60_000;
 /** Age up to which moves are found that no process has told, ms: those of the last day are told, the others given up. */
 const MAX_FOUND_AGE_MS = 7 * MAX_AGE_MS;
 /** Number of projects that are looked up at once. */
 const PAGE_PROJECTS = 500;
 
 export interface OutboxOptions extends DraftOptions {
+  readonly store: NotifyStore;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   /** Returns the configured projects by id. */
   readonly projects: () => ReadonlyMap<string, ConfiguredProject>;
@@ -36,37 +49,26 @@ export interface OutboxOptions extends DraftOptions {
   readonly onGivenUp: (subscription: Subscription, project: string, count: number) => void;
 }
 
-/** A stored message to send. */
-export interface Sendable {
-  readonly message: Message;
-  readonly createdAt: number;
-  /** The owner of this project sends it. */
-  readonly project: string;
-}
-
-type DueKind = NotifyKind | 'recovered' | 'up';
-
-const SUBSCRIPTION: Readonly<Record<DueKind, NotifyKind>> = {
-  failed: 'failed',
-  completed: 'completed',
-  stuck: 'stuck',
-  recovered: 'stuck',
-  down: 'down',
-  up: 'down',
-};
-const KIND_OF: Readonly<Record<Exclude<Message['type'], 'test'>, NotifyKind>> = {
+const KIND_OF: Readonly<Record<Message['type'], NotifyKind | 'test'>> = {
   'prompts.failed': 'failed',
   'prompts.completed': 'completed',
   'prompts.stuck': 'stuck',
   'prompts.recovered': 'stuck',
   'projects.down': 'down',
   'projects.up': 'down',
+  test: 'test',
 };
 
-/** Something that a receiver is probably to be told; the store says what exactly. */
+const OWNERSHIP: ReadonlySet<MonitorEvent['type']> = new Set<MonitorEvent['type']>([
+  'worker.claimed',
+  'worker.released',
+  'worker.lease_lost',
+]);
+
+/** Something that the receiver is probably to be told; the store says what exactly. */
 interface Due {
-  readonly kind: DueKind;
-  /** Empty for `down` and `up`, which are of all projects. */
+  readonly kind: NotifyKind;
+  /** Empty for `down`, which is of all projects. */
   readonly project: string;
   /** Since when it waits, epoch ms. */
   since: number;
@@ -77,286 +79,241 @@ interface Due {
   last: number;
 }
 
-/** What is known of a receiver. Lost with the process: the store has what must be kept. */
-interface State {
-  readonly receiver: string;
-  readonly on: ReadonlySet<NotifyKind>;
-  readonly due: Map<string, Due>;
-  /** The projects of this process and receiver that were looked up. */
-  readonly known: Set<string>;
-  /** For a status and project: since when prompts are in it that can be stuck next, epoch ms. */
-  readonly stuckSince: Map<string, number>;
-  /** Projects with prompts that were told to be stuck. */
-  readonly stuck: Set<string>;
-  /** Projects that were told to be down, and since when they are. */
-  down: ReadonlyMap<string, number>;
-  /** When the last message of a kind and project was answered, monotonic ms. */
-  readonly sentAt: Map<string, number>;
-  current: Sendable | undefined;
-  mayHaveStored: boolean;
-  /** Whether projects can have come or gone since the last look. */
-  isOutdated: boolean;
+/** A project of the receiver that this process polls, and what the store has of it. */
+interface Watched {
   /** Monotonic ms. */
-  lookedAt: number;
+  readonly since: number;
+  /** Whether prompts were told to be stuck. */
+  isStuckTold: boolean;
+  /** For each status, since when the first prompt is in it that was not told to be stuck, epoch ms; undefined if not read. */
+  readonly untoldSince: Partial<Record<UnfinishedStatus, number>>;
+  /** Since when it is down, as it was told, epoch ms; undefined if that was not told, or is over. */
+  downSince: number | undefined;
 }
 
 /**
- * The messages that are due. What is composed is stored with the note that it was told, in one transaction, and is sent afterwards:
- * no kill loses it, and each repetition is the same message (docs/specification.md#stored-messages). One call at a time for each
- * receiver.
+ * What is due for one receiver. A message is stored with the note of what it tells, in one transaction, and is sent afterwards: no
+ * kill loses it, and each repetition is the same message (docs/specification.md#stored-messages). What is in memory only says where
+ * to look in the store.
  */
 export class Outbox {
   readonly #options: OutboxOptions;
   readonly #drafts: Drafts;
-  readonly #states = new Map<string, State>();
-  /** Failures that this process has seen and whose outcome has not been emitted, by project. */
-  readonly #unsettled = new Map<string, Set<number>>();
-  /** Since when this process has polled a project, monotonic ms. */
-  readonly #watchedSince = new Map<string, number>();
+  #receiver: Subscriber;
+  /** By kind and project. */
+  readonly #due = new Map<string, Due>();
+  /** When the last message of a kind and project was answered, monotonic ms. */
+  readonly #answeredAt = new Map<string, number>();
+  readonly #watched = new Map<string, Watched>();
+  /** The stored messages, also of projects that other processes poll. */
+  #stored: readonly StoredMessage[] = [];
+  /** Whether the receiver is subscribed, and its stored messages were read. */
+  #isRead = false;
+  /** Monotonic ms. */
+  #lookedAt = -Infinity;
 
-  constructor(options: OutboxOptions) {
+  constructor(receiver: Subscriber, options: OutboxOptions) {
+    this.#receiver = receiver;
     this.#options = options;
     this.#drafts = new Drafts(options);
   }
 
-  /** Notes what can have become due. */
-  readonly observe = (event: MonitorEvent): void => {
+  /** Takes another configuration of the receiver. */
+  configure(receiver: Subscriber): void {
+    this.#receiver = receiver;
+    this.#readAgain();
+  }
+
+  /** Notes what can have become due. Returns whether to look at once. */
+  observe(event: MonitorEvent): boolean {
     const { type } = event;
     if (type === 'record.transition') {
-      const { kind, from, to, transitionId } = event.transition;
-      if (kind !== 'prompt') return;
-      if (to === 'FAILED' || to === 'COMPLETED') this.#noteMove(event.project, to, transitionId);
+      const { kind, from, to, transitionId: id } = event.transition;
+      if (kind !== 'prompt') return false;
+      if (to === 'FAILED') this.#note('failed', event.project, { id, afterMs: SETTLE_MS });
+      if (to === 'COMPLETED') this.#note('completed', event.project, { id });
       if (isUnfinished(from)) this.#noteRecovery(event.project);
     } else if (type === 'record.gone') {
       if (event.kind === 'prompt') this.#noteRecovery(event.project);
     } else if (type === 'prompt.failed') {
-      this.#noteOutcome(event.project, event.transitionId);
-    } else if (type === 'poll.finished') {
-      if (event.health.up) this.#noteSuccess(event.project);
+      const due = this.#due.get(keyOf('failed', event.project));
+      if (due !== undefined) this.#awaitOutcomes(due, OUTCOME_MS);
     } else if (type === 'store.commit_refused') {
-      for (const state of this.#states.values()) forget(state, event.project);
-    } else if (type === 'worker.released' || type === 'worker.lease_lost') {
-      // What another worker tells meanwhile is looked up if a project comes back.
-      this.#unsettled.clear();
-      for (const state of this.#states.values()) state.known.clear();
-      this.#outdate();
-    } else if (type === 'worker.claimed' || type === 'config.applied') this.#outdate();
-  };
+      this.#forget(event.project);
+    } else if (OWNERSHIP.has(type)) {
+      // Another worker may have told of a project before it comes, or comes back.
+      this.#readAgain();
+    } else return false;
+    return true;
+  }
 
   /**
    * Returns the message to send now: the oldest stored one that the receiver has not answered, or else one that is composed and
-   * stored now. Without one, returns when to look again, epoch ms.
+   * stored now. Without one, returns how long to wait for news. One call at a time.
    * @throws {StoreError}
    */
-  async next(receiver: Subscriber): Promise<Sendable | { readonly lookAt: number }> {
+  async next(): Promise<StoredMessage | { readonly waitMs: number }> {
     const { clock } = this.#options;
-    for (;;) {
-      const state = await this.#stateOf(receiver);
-      if (state.isOutdated || clock.monotonic() - state.lookedAt >= LOOK_MS) {
-        await this.#look(receiver, state);
+    try {
+      for (;;) {
+        if (clock.monotonic() - this.#lookedAt >= LOOK_MS) await this.#look();
+        const stored = this.#firstStored();
+        if (stored !== undefined) return stored;
+        const [due, at] = this.#firstDue();
+        const waitMs = at - clock.monotonic();
+        if (waitMs > 0) return { waitMs };
+        if (due !== undefined) await this.#tell(due);
       }
-      if (state.current !== undefined && this.#isOurs(state.current.project)) return state.current;
-      state.current = state.mayHaveStored ? await this.#readStored(receiver.name) : undefined;
-      if (state.current !== undefined) return state.current;
-      state.mayHaveStored = false;
-      const [due, at] = this.#first(state);
-      const waitMs = at - clock.monotonic();
-      if (waitMs > 0) return { lookAt: clock.now() + waitMs };
-      if (due !== undefined) await this.#tell(state, due);
+    } catch (error) {
+      // Perhaps only the answer of the store was lost.
+      this.#readAgain();
+      throw error;
     }
   }
 
   /** Deletes a message that was answered, or is given up. @throws {StoreError} */
-  async done(receiver: string, messageId: string): Promise<void> {
-    await this.#options.store.forget(receiver, messageId);
-    const state = this.#states.get(receiver);
-    const message = state?.current?.message;
-    if (state === undefined || message?.id !== messageId || message.type === 'test') return;
-    state.current = undefined;
-    const project = 'project' in message.data ? message.data.project : '';
-    state.sentAt.set(`${KIND_OF[message.type]} ${project}`, this.#options.clock.monotonic());
+  async done({ id, type, data }: Message): Promise<void> {
+    await this.#options.store.forget(this.#receiver.name, id);
+    this.#stored = this.#stored.filter(({ message }) => message.id !== id);
+    const key = keyOf(KIND_OF[type], 'project' in data ? data.project : '');
+    this.#answeredAt.set(key, this.#options.clock.monotonic());
   }
 
-  /** Drops what is known of a receiver that is no longer configured. */
-  drop(receiver: string): void {
-    this.#states.delete(receiver);
-  }
-
-  /** Returns since when something waits for this receiver, epoch ms; undefined if nothing does. */
-  oldestDueAt(receiver: string): number | undefined {
-    const state = this.#states.get(receiver);
-    if (state === undefined) return undefined;
-    let oldest = state.current?.createdAt ?? Infinity;
-    for (const due of state.due.values()) {
-      if (due.project === '' || this.#tells(state, due.project))
-        oldest = Math.min(oldest, due.since);
+  /** Returns since when something waits, epoch ms; undefined if nothing does. */
+  oldestDueAt(): number | undefined {
+    let oldest = this.#firstStored()?.createdAt ?? Infinity;
+    for (const { project, since } of this.#due.values()) {
+      if (project === '' || this.#options.mayTell(project)) oldest = Math.min(oldest, since);
     }
     return Number.isFinite(oldest) ? oldest : undefined;
   }
 
-  async #stateOf({ name, on }: Subscriber): Promise<State> {
-    const { store, clock } = this.#options;
-    const kinds = new Set(on);
-    const known = this.#states.get(name);
-    if (known?.on.symmetricDifference(kinds).size === 0) return known;
-    await store.subscribe({ name, on }, clock.now());
-    const state: State = {
-      receiver: name,
-      on: kinds,
-      due: new Map(),
-      known: new Set(),
-      stuckSince: new Map(),
-      stuck: new Set(),
-      down: new Map(),
-      sentAt: known?.sentAt ?? new Map(),
-      current: undefined,
-      mayHaveStored: true,
-      isOutdated: true,
-      lookedAt: -Infinity,
-    };
-    this.#states.set(name, state);
-    return state;
-  }
-
   /** A message whose project is no longer configured may be sent by every process that finds it: it may name others too. */
-  #isOurs(project: string): boolean {
+  #firstStored(): StoredMessage | undefined {
     const { projects, mayTell } = this.#options;
-    return mayTell(project) || !projects().has(project);
-  }
-
-  async #readStored(receiver: string): Promise<Sendable | undefined> {
-    const rows = await this.#options.store.messages(receiver);
-    const row = rows.find(({ project }) => this.#isOurs(project));
-    if (row === undefined) return undefined;
-    const { project, createdAt, content } = row;
-    return { message: JSON.parse(content), createdAt, project };
-  }
-
-  #noteMove(project: string, to: 'FAILED' | 'COMPLETED', id: number): void {
-    if (to === 'FAILED') {
-      const ids = this.#unsettled.get(project) ?? new Set();
-      this.#unsettled.set(project, ids.add(id));
-    }
-    for (const state of this.#states.values()) {
-      if (to === 'FAILED') this.#note(state, 'failed', project, { id, afterMs: SETTLE_MS });
-      else this.#note(state, 'completed', project, { id });
-    }
-  }
-
-  #noteOutcome(project: string, id: number): void {
-    const ids = this.#unsettled.get(project);
-    if (ids?.delete(id) !== true || ids.size > 0) return;
-    this.#unsettled.delete(project);
-    for (const { due } of this.#states.values()) {
-      const failed = due.get(`failed ${project}`);
-      if (failed !== undefined) failed.at = this.#options.clock.monotonic();
-    }
-  }
-
-  #noteRecovery(project: string): void {
-    for (const state of this.#states.values()) {
-      if (state.stuck.has(project)) this.#note(state, 'recovered', project);
-    }
-  }
-
-  #noteSuccess(project: string): void {
-    for (const state of this.#states.values()) {
-      if (state.down.has(project)) this.#note(state, 'up', '', { afterMs: OUTAGE_MS });
-    }
-  }
-
-  #outdate(): void {
-    for (const state of this.#states.values()) state.isOutdated = true;
+    return this.#stored.find(({ project }) => mayTell(project) || !projects().has(project));
   }
 
   /** Returns what is to be looked into first, and when, monotonic ms; no later than the next look. */
-  #first(state: State): readonly [due: Due | undefined, at: number] {
+  #firstDue(): readonly [due: Due | undefined, at: number] {
     let first: Due | undefined;
-    let firstAt = state.lookedAt + LOOK_MS;
-    for (const due of state.due.values()) {
-      if (due.at >= firstAt) continue;
-      if (due.project !== '' && !this.#tells(state, due.project)) continue;
-      const sentAt = state.sentAt.get(`${SUBSCRIPTION[due.kind]} ${due.project}`) ?? -Infinity;
-      const at = Math.max(due.at, sentAt + GATHER_MS);
+    let firstAt = this.#lookedAt + LOOK_MS;
+    for (const [key, due] of this.#due) {
+      if (due.at >= firstAt || (due.project !== '' && !this.#tells(due.project))) continue;
+      const at = Math.max(due.at, (this.#answeredAt.get(key) ?? -Infinity) + GATHER_MS);
       if (at < firstAt) [first, firstAt] = [due, at];
     }
     return [first, firstAt];
   }
 
   /** Whether this process tells the receiver of the project. */
-  #tells({ known }: State, project: string): boolean {
-    return known.has(project) && this.#options.mayTell(project);
+  #tells(project: string): boolean {
+    return this.#watched.has(project) && this.#options.mayTell(project);
   }
 
   #note(
-    state: State,
-    kind: DueKind,
+    kind: NotifyKind,
     project: string,
     { id = 0, afterMs = 0, since = this.#options.clock.now() } = {},
   ): void {
-    if (!state.on.has(SUBSCRIPTION[kind])) return;
-    const key = `${kind} ${project}`;
-    const at = this.#options.clock.monotonic() + afterMs;
-    const due = state.due.get(key) ?? { kind, project, since, at, from: id, last: id };
+    const { clock, projects } = this.#options;
+    const configured = projects().get(project);
+    const isWanted = project === '' || (configured && isFor(this.#receiver, configured));
+    if (!isWanted || !this.#receiver.on.includes(kind)) return;
+    const key = keyOf(kind, project);
+    const at = clock.monotonic() + afterMs;
+    const due = this.#due.get(key) ?? { kind, project, since, at, from: id, last: id };
     due.from = Math.min(due.from, id);
     due.last = Math.max(due.last, id);
-    state.due.set(key, due);
+    this.#due.set(key, due);
   }
 
-  /** Looks up the projects that have come, drops those that have gone, and finds what has begun without an event. */
-  async #look(receiver: Subscriber, state: State): Promise<void> {
+  #noteRecovery(project: string): void {
+    if (this.#watched.get(project)?.isStuckTold === true) this.#note('stuck', project);
+  }
+
+  /** Looks into failures after this pause, but no later than a minute after the first of them. */
+  #awaitOutcomes(due: Due, pauseMs: number): void {
+    const { clock } = this.#options;
+    const restMs = Math.min(Math.max(due.since + SETTLE_MS - clock.now(), 0), pauseMs);
+    due.at = clock.monotonic() + restMs;
+  }
+
+  /** Has a project read again at the next look if this process polls it. */
+  #forget(project: string): void {
+    this.#watched.delete(project);
+    this.#lookedAt = -Infinity;
+  }
+
+  #readAgain(): void {
+    this.#watched.clear();
+    this.#isRead = false;
+    this.#lookedAt = -Infinity;
+  }
+
+  /** Reads of projects that have come, drops those that have gone, and finds what has begun without an event. @throws {StoreError} */
+  async #look(): Promise<void> {
     const { projects, mayTell, clock } = this.#options;
-    state.isOutdated = false;
-    state.lookedAt = clock.monotonic();
+    const { on } = this.#receiver;
+    const now = clock.monotonic();
+    this.#lookedAt = now;
     const ours = new Set<string>();
     for (const [id, project] of projects()) {
-      if (!mayTell(id)) this.#watchedSince.delete(id);
-      else if (!this.#watchedSince.has(id)) this.#watchedSince.set(id, clock.monotonic());
-      if (mayTell(id) && isFor(receiver, project)) ours.add(id);
+      if (mayTell(id) && isFor(this.#receiver, project)) ours.add(id);
     }
-    for (const id of state.known) if (!ours.has(id)) forget(state, id);
-    for (const [key, { project }] of state.due) {
-      if (project !== '' && !ours.has(project)) state.due.delete(key);
+    for (const id of this.#watched.keys()) if (!ours.has(id)) this.#watched.delete(id);
+    for (const [key, { kind, project }] of this.#due) {
+      const isOurs = project === '' || ours.has(project);
+      if (!isOurs || !on.includes(kind)) this.#due.delete(key);
     }
-    for (const [key, at] of state.sentAt) {
-      if (at + GATHER_MS <= clock.monotonic()) state.sentAt.delete(key);
+    for (const [key, at] of this.#answeredAt) {
+      if (at + GATHER_MS <= now) this.#answeredAt.delete(key);
     }
-    const taken = Array.from(ours).filter((id) => !state.known.has(id));
-    try {
-      if (taken.length > 0) await this.#lookUp(state, taken);
-    } catch (error) {
-      state.isOutdated = true;
-      throw error;
+    const taken = Array.from(ours).filter((id) => !this.#watched.has(id));
+    if (taken.length > 0 || !this.#isRead) await this.#read(taken);
+    if (on.includes('stuck')) {
+      for (const [id, watched] of this.#watched)
+        if (this.#maySeeStuck(id, watched)) this.#note('stuck', id);
     }
-    if (state.on.has('stuck')) for (const id of ours) this.#findStuck(state, id);
-    if (state.on.has('down')) this.#findDown(state);
+    if (on.includes('down')) {
+      if (this.#watched.keys().some((id) => this.#outageOf(id) !== undefined)) {
+        this.#note('down', '', { afterMs: OUTAGE_MS });
+      } else this.#due.delete(keyOf('down', ''));
+    }
   }
 
-  /** Notes what the store has of projects that this process polls since recently. @throws {StoreError} */
-  async #lookUp(state: State, taken: readonly string[]): Promise<void> {
+  /** Reads what the store has of projects that this process polls since recently. @throws {StoreError} */
+  async #read(taken: readonly string[]): Promise<void> {
     const { store, clock } = this.#options;
-    const { receiver, on } = state;
+    const { name: receiver, on } = this.#receiver;
+    if (!this.#isRead) await store.subscribe({ name: receiver, on }, clock.now());
+    this.#isRead = true;
     const since = clock.now() - MAX_FOUND_AGE_MS;
     for (const kind of ['failed', 'completed'] as const) {
-      if (!on.has(kind)) continue;
+      if (!on.includes(kind)) continue;
       const asked = kind === 'failed' ? taken.filter((id) => this.#hasFailed(id, since)) : taken;
       for (let start = 0; start < asked.length; start += PAGE_PROJECTS) {
         const page = asked.slice(start, start + PAGE_PROJECTS);
         for (const { project, id, at } of await store.firstMoves({ receiver, kind, since }, page)) {
-          this.#note(state, kind, project, { id, since: at });
+          this.#note(kind, project, { id, since: at });
         }
       }
     }
-    const withStuck = new Set(on.has('stuck') ? await store.projectsWithStuck(receiver) : []);
-    const down = on.has('down') ? await store.down(receiver) : undefined;
-    state.down = down?.since ?? new Map();
+    const stuck = await store.toldProjects({ receiver, kind: 'stuck' });
+    const down = await store.toldProjects({ receiver, kind: 'down' });
+    this.#stored = await store.messages(receiver);
+    // Another process may have told something meanwhile.
+    if (!this.#isRead) return;
     for (const id of taken) {
-      state.known.add(id);
-      if (!withStuck.has(id)) continue;
-      state.stuck.add(id);
-      this.#note(state, 'recovered', id);
+      const watched = { since: clock.monotonic(), untoldSince: {}, downSince: undefined };
+      this.#watched.set(id, { ...watched, isStuckTold: stuck.has(id) });
+      this.#noteRecovery(id);
     }
-    state.mayHaveStored = true;
+    this.#noteDown(down);
+  }
+
+  #noteDown(down: ReadonlyMap<string, number>): void {
+    for (const [id, watched] of this.#watched) watched.downSince = down.get(id);
   }
 
   #hasFailed(project: string, since: number): boolean {
@@ -364,31 +321,38 @@ export class Outbox {
     return prompts === undefined || (prompts.lastFailureAt ?? -Infinity) >= since;
   }
 
-  #findStuck(state: State, project: string): void {
+  /** Whether a prompt may have become stuck that was not told to be. */
+  #maySeeStuck(id: string, { untoldSince }: Watched): boolean {
     const { store, health, clock } = this.#options;
-    const oldest = store.snapshot(project)?.listings.get('prompt')?.oldest;
+    const oldest = store.snapshot(id)?.listings.get('prompt')?.oldest;
     // While polls fail, prompts may have moved.
-    if (oldest === undefined || health(project)?.up !== true) return;
-    for (const [status, since] of oldest) {
-      const from = Math.max(since, state.stuckSince.get(`${status} ${project}`) ?? -Infinity);
-      if (isStuck(clock.now() - from, this.#drafts.expected(project, status))) {
-        this.#note(state, 'stuck', project);
-      }
-    }
+    if (oldest === undefined || health(id)?.up !== true) return false;
+    return oldest.entries().some(([status, since]) => {
+      const waitingMs = clock.now() - Math.max(since, untoldSince[status] ?? -Infinity);
+      return isStuck(waitingMs, this.#expected(id, status));
+    });
   }
 
-  #findDown(state: State): void {
-    let isAnyDown = false;
-    for (const id of state.known) {
-      if (!state.down.has(id)) isAnyDown ||= this.#downSince(id) !== undefined;
-      else if (this.#upSince(state.down, id) !== undefined) this.#noteSuccess(id);
+  #expected(project: string, status: UnfinishedStatus): StateExpectation | undefined {
+    return expectationIn(status, this.#options.expectationsOf(project));
+  }
+
+  /** Returns what is to be told of a project: that it is down, or that it was and is no longer; undefined if nothing is. */
+  #outageOf(id: string): Outage | undefined {
+    const project = this.#options.projects().get(id);
+    const watched = this.#watched.get(id);
+    if (project === undefined || watched === undefined || !this.#tells(id)) return undefined;
+    const { downSince } = watched;
+    if (downSince !== undefined) {
+      const until = this.#upSince(id, downSince);
+      return until === undefined ? undefined : { project, since: downSince, until };
     }
-    if (isAnyDown) this.#note(state, 'down', '', { afterMs: OUTAGE_MS });
-    else state.due.delete('down ');
+    const since = this.#downSince(id, watched);
+    return since === undefined ? undefined : { project, since, until: undefined };
   }
 
   /** Returns since when a project has not been polled, epoch ms; undefined while it is not down. */
-  #downSince(project: string): number | undefined {
+  #downSince(project: string, watched: Watched): number | undefined {
     const { store, health: healthOf, clock, maxIntervalMs } = this.#options;
     const health = healthOf(project);
     const since = health?.lastSuccessAt ?? store.snapshot(project)?.configuredAt;
@@ -396,130 +360,161 @@ export class Outbox {
     const downMs = clock.now() - since;
     if (downMs <= MIN_DOWN_MS) return undefined;
     // While this process did not poll it, no poll was missing.
-    const watchedMs = clock.monotonic() - (this.#watchedSince.get(project) ?? Infinity);
-    const hasMissed = () => Math.min(downMs, watchedMs) > DOWN_POLLS * maxIntervalMs(project);
-    return health.consecutiveFailures >= DOWN_POLLS || hasMissed() ? since : undefined;
+    const missedMs = Math.min(downMs, clock.monotonic() - watched.since);
+    const isDown =
+      health.consecutiveFailures >= DOWN_POLLS || missedMs > DOWN_POLLS * maxIntervalMs(project);
+    return isDown ? since : undefined;
   }
 
   /** Returns since when a project that was down is polled again, epoch ms; undefined while it is not. */
-  #upSince(down: ReadonlyMap<string, number>, project: string): number | undefined {
-    const since = down.get(project) ?? Infinity;
+  #upSince(project: string, downSince: number): number | undefined {
     const { lastSuccessAt = -Infinity, steadySince } = this.#options.health(project) ?? {};
-    if (lastSuccessAt <= since) return undefined;
-    return steadySince !== undefined && steadySince > since ? steadySince : lastSuccessAt;
+    if (lastSuccessAt <= downSince) return undefined;
+    return steadySince !== undefined && steadySince > downSince ? steadySince : lastSuccessAt;
   }
 
   /** Composes and stores what is due, if there is anything; then it is due no longer, or later. @throws {StoreError} */
-  async #tell(state: State, due: Due): Promise<void> {
-    const { kind, project: id } = due;
-    const project = this.#options.projects().get(id);
-    try {
-      if (kind === 'failed' || kind === 'completed') {
-        if (project !== undefined) return await this.#tellMoves(state, { due, kind, project });
-      }
-      // Before it is read: an event meanwhile is noted anew.
-      state.due.delete(`${kind} ${id}`);
-      if (kind === 'down' || kind === 'up') await this.#tellProjects(state, kind);
-      else if (project === undefined) return;
-      else if (kind === 'stuck') await this.#tellStuck(state, project);
-      else await this.#tellRecovered(state, project);
-    } catch (error) {
-      // Perhaps only the answer of the store was lost.
-      state.mayHaveStored = true;
-      forget(state, id);
-      throw error;
+  async #tell(due: Due): Promise<void> {
+    const { store, projects } = this.#options;
+    const { kind } = due;
+    const token = await store.token({ receiver: this.#receiver.name, kind });
+    // The store has lost the receiver.
+    if (token === undefined) return this.#readAgain();
+    const project = projects().get(due.project);
+    if (project !== undefined && (kind === 'failed' || kind === 'completed')) {
+      return await this.#tellMoves(due, { kind, project, token });
     }
+    // Before it is read: an event meanwhile is noted anew.
+    this.#due.delete(keyOf(kind, due.project));
+    if (kind === 'down') return await this.#tellOutages(token);
+    const watched = this.#watched.get(due.project);
+    if (project === undefined || watched === undefined) return;
+    if (watched.isStuckTold && (await this.#tellRecovered(project, watched, token))) return;
+    if (this.#maySeeStuck(project.id, watched)) await this.#tellStuck(project, watched, token);
   }
 
   async #tellMoves(
-    state: State,
-    { due, kind, project }: { due: Due; kind: 'failed' | 'completed'; project: ConfiguredProject },
+    due: Due,
+    {
+      kind,
+      project,
+      token,
+    }: { kind: 'failed' | 'completed'; project: ConfiguredProject; token: string },
   ): Promise<void> {
-    const { clock, onGivenUp } = this.#options;
-    const { receiver } = state;
-    const read = await this.#drafts.moves(receiver, kind, { project, from: due.from });
-    if (read === undefined) return this.drop(receiver);
-    const { last = due.last, old, waitsSince } = read.found;
-    if (read.draft !== undefined) {
-      if (!(await this.#store(state, read.draft))) return;
+    const { store, clock, onGivenUp } = this.#options;
+    const receiver = this.#receiver.name;
+    const now = clock.now();
+    const found = await store.dueMoves({
+      receiver,
+      kind,
+      project: project.id,
+      from: due.from,
+      waitsSince: now - SETTLE_MS,
+      now,
+      since: now - MAX_AGE_MS,
+      maxMoves: MAX_PROMPTS,
+      maxCauses: MAX_CAUSES,
+    });
+    const { count, old, last = due.last, waitsSince } = found;
+    if (found.last !== undefined) {
+      const message = count > 0 ? this.#drafts[kind](project, found) : undefined;
+      const told = [{ project: project.id, promptId: '', mark: last }];
+      if (!(await this.#store({ kind, token, told, message }))) return;
       if (old > 0) onGivenUp({ receiver, kind }, project.id, old);
       due.from = last + 1;
     }
     if (waitsSince !== undefined) {
-      const restMs = Math.min(Math.max(waitsSince + SETTLE_MS - clock.now(), 0), SETTLE_MS) + 1;
-      const isEmitted = !this.#unsettled.has(project.id);
-      due.at = clock.monotonic() + (isEmitted ? Math.min(restMs, AGAIN_MS) : restMs);
       due.since = waitsSince;
-    } else if (due.last <= last) state.due.delete(`${kind} ${project.id}`);
+      this.#awaitOutcomes(due, SETTLE_MS);
+    } else if (due.last <= last) this.#due.delete(keyOf(kind, project.id));
   }
 
-  async #tellStuck(state: State, project: ConfiguredProject): Promise<void> {
-    const read = await this.#drafts.stuck(state.receiver, project);
-    if (read === undefined) return this.drop(state.receiver);
-    const { draft, next } = read;
-    if (draft !== undefined) {
-      if (!(await this.#store(state, draft))) return;
-      state.stuck.add(project.id);
-      // One can have moved on since it was read.
-      this.#note(state, 'recovered', project.id);
+  async #tellStuck(project: ConfiguredProject, watched: Watched, token: string): Promise<void> {
+    const { store, clock } = this.#options;
+    const { id } = project;
+    const stuck: WaitingRow[] = [];
+    for (const status of UNFINISHED_STATUSES) {
+      const expected = this.#expected(id, status);
+      if (expected?.limitMs === undefined) continue;
+      const rows = await store.waiting(this.#receiver.name, id, status);
+      const now = clock.now();
+      const found = rows.slice(0, MAX_TOLD).filter(({ since }) => isStuck(now - since, expected));
+      stuck.push(...found);
+      watched.untoldSince[status] = rows[found.length]?.since ?? now - SETTLE_MS;
     }
-    for (const [status, since] of next) state.stuckSince.set(`${status} ${project.id}`, since);
-  }
-
-  async #tellRecovered(state: State, project: ConfiguredProject): Promise<void> {
-    const read = await this.#drafts.recovered(state.receiver, project);
-    if (read === undefined || !(await this.#store(state, read.draft))) return;
-    if (!read.areOthersTold) state.stuck.delete(project.id);
-    if (read.draft.told.length === MAX_TOLD) this.#note(state, 'recovered', project.id);
-  }
-
-  async #tellProjects(state: State, kind: 'down' | 'up'): Promise<void> {
-    const { store, projects } = this.#options;
-    const told = await store.down(state.receiver);
-    if (told === undefined) return this.drop(state.receiver);
-    state.down = told.since;
-    const outages = Array.from(state.known).flatMap((id) => {
-      const project = this.#tells(state, id) ? projects().get(id) : undefined;
-      const toldSince = told.since.get(id);
-      const isDown = kind === 'down' && toldSince === undefined;
-      const since = isDown ? this.#downSince(id) : toldSince;
-      const until = kind === 'up' ? this.#upSince(told.since, id) : undefined;
-      const isNews = isDown || until !== undefined;
-      return isNews && project !== undefined && since !== undefined
-        ? [{ project, since, until }]
-        : [];
+    if (stuck.length === 0) return;
+    stuck.sort((one, other) => one.since - other.since);
+    const told = stuck.map(({ promptId, status, since }) => {
+      return { project: id, promptId, status, mark: since };
     });
-    const draft = this.#drafts.projects(state.receiver, kind, { token: told.token, outages });
-    if (draft === undefined || !(await this.#store(state, draft))) return;
-    const down = new Map(told.since);
-    for (const { project, since } of outages) {
-      if (kind === 'up') down.delete(project.id);
-      else down.set(project.id, since);
+    const message = this.#drafts.stuck(project, stuck);
+    if (!(await this.#store({ kind: 'stuck', token, told, message }))) return;
+    watched.isStuckTold = true;
+    // One can have moved on since it was read.
+    this.#note('stuck', id);
+  }
+
+  /** Returns whether a message of prompts that are stuck no longer was composed. */
+  async #tellRecovered(
+    project: ConfiguredProject,
+    watched: Watched,
+    token: string,
+  ): Promise<boolean> {
+    const { rows, areOthersTold } = await this.#options.store.recovered(
+      this.#receiver.name,
+      project.id,
+    );
+    if (rows.length === 0) return false;
+    const told = rows.map(({ promptId }) => ({ project: project.id, promptId, mark: undefined }));
+    const message = this.#drafts.recovered(project, rows);
+    if (await this.#store({ kind: 'stuck', token, told, message })) {
+      watched.isStuckTold = areOthersTold;
+      // Others may have moved on, too, or be stuck by now.
+      this.#note('stuck', project.id);
     }
-    state.down = down;
+    return true;
+  }
+
+  async #tellOutages(token: string): Promise<void> {
+    const receiver = this.#receiver.name;
+    this.#noteDown(await this.#options.store.toldProjects({ receiver, kind: 'down' }));
+    const found = Array.from(this.#watched.keys()).flatMap((id) => this.#outageOf(id) ?? []);
+    const over = found.filter(({ until }) => until !== undefined);
+    const [type, outages] =
+      over.length > 0 ? (['projects.up', over] as const) : (['projects.down', found] as const);
+    if (outages.length === 0) return;
+    const sorted = outages.toSorted((one, other) => one.since - other.since);
+    const told = sorted.map(({ project, since, until }) => {
+      return { project: project.id, promptId: '', mark: until === undefined ? since : undefined };
+    });
+    const message = this.#drafts.outages(type, sorted);
+    if (!(await this.#store({ kind: 'down', token, told, message }))) return;
+    for (const { project, mark } of told) {
+      const watched = this.#watched.get(project);
+      if (watched !== undefined) watched.downSince = mark;
+    }
   }
 
   /**
-   * Stores a message with what it tells, and makes it the current one. Returns false if another process has told something
-   * meanwhile: then the project is looked up again.
+   * Stores a message with what it tells. Returns false if another process has told something of this kind meanwhile: then it is read
+   * again.
    */
-  async #store(state: State, { lead: project, message, ...of }: Draft): Promise<boolean> {
-    const createdAt = message === undefined ? 0 : Date.parse(message.timestamp);
-    const content = JSON.stringify(message);
-    const row = message && { id: message.id, project, createdAt, content };
-    if (!(await this.#options.store.compose({ ...of, message: row }))) {
-      forget(state, project);
-      return false;
+  async #store(composed: Omit<Composed, 'receiver'>): Promise<boolean> {
+    const { told, message } = composed;
+    const project = told[0]?.project ?? '';
+    const isStored = await this.#options.store.compose({
+      receiver: this.#receiver.name,
+      ...composed,
+    });
+    if (!isStored) this.#forget(project);
+    else if (message !== undefined) {
+      const createdAt = Date.parse(message.timestamp);
+      this.#stored = [...this.#stored, { message, createdAt, project }];
     }
-    state.current = message && { message, createdAt, project };
-    return true;
+    return isStored;
   }
 }
 
-/** Forgets what is known of a project, which is then looked up again if this process polls it. */
-function forget(state: State, project: string): void {
-  state.known.delete(project);
-  state.stuck.delete(project);
-  for (const status of UNFINISHED_STATUSES) state.stuckSince.delete(`${status} ${project}`);
-  state.isOutdated = true;
+function keyOf(kind: string, project: string): string {
+  return `${kind} ${project}`;
 }

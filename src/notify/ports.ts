@@ -2,6 +2,7 @@ import type { ErrorInfo, NoErrorInfoReason } from '../domain/failure.ts';
 import type { NotifyKind, Receiver } from '../domain/receiver.ts';
 import type { PromptStatus, UnfinishedStatus } from '../domain/status.ts';
 import type { ProjectSnapshot } from '../monitor/ports/store.ts';
+import type { Message } from './message.ts';
 
 // What notifications read and write in the store (docs/specification.md#stored-messages). Times are epoch ms.
 
@@ -14,14 +15,12 @@ export interface Subscription {
   readonly kind: NotifyKind;
 }
 
-/** A composed message that its receiver has not answered yet. */
+/** A message that its receiver has not answered yet. */
 export interface StoredMessage {
-  readonly id: string;
+  readonly message: Message;
+  readonly createdAt: number;
   /** Whose owner sends it. */
   readonly project: string;
-  readonly createdAt: number;
-  /** In JSON. */
-  readonly content: string;
 }
 
 /** Something that a receiver has been told, or forgets. */
@@ -38,46 +37,48 @@ export interface Told {
   readonly mark: number | undefined;
 }
 
-interface Composed extends Subscription {
+export interface Composed extends Subscription {
   /** As it was read before anything that the message tells. */
   readonly token: string;
+  /** Not empty. The owner of the first project sends the message. */
   readonly told: readonly Told[];
   /** Undefined to note what has been told without a message. */
-  readonly message: StoredMessage | undefined;
+  readonly message: Message | undefined;
 }
 
-/** A subscription to moves of prompts to one status, and the time at which they are looked at. */
-export interface MoveQuery extends Subscription {
+/** A subscription to moves of prompts to one status. */
+interface MoveSubscription extends Subscription {
   readonly kind: 'failed' | 'completed';
+  /** Moves before this time are no longer told. */
+  readonly since: number;
+}
+
+/** Such moves of a project, and the time at which they are looked at. */
+export interface MoveQuery extends MoveSubscription {
   readonly project: string;
   /** Moves before this transition are known to be told. */
   readonly from: number;
   /** Failures after this time wait for their outcome. One after `now` does not: the clock was set back. */
   readonly waitsSince: number;
   readonly now: number;
-  /** Moves before this time are no longer told. */
-  readonly since: number;
+  /** Maximum number of rows of each list. */
+  readonly maxMoves: number;
+  readonly maxCauses: number;
 }
 
 /** What is due of a subscription to moves. */
 export interface DueMoves {
-  readonly token: string;
-  /** Number of moves to tell, and the first of them; then those that are too old to be told. */
+  /** Number of moves to tell, and of those that are too old to be told. */
   readonly count: number;
-  readonly first: number | undefined;
   readonly old: number;
-  /** The last move to tell, or too old; undefined without any. */
+  /** The last transition of them; undefined without any. */
   readonly last: number | undefined;
   /** When the first failure happened whose outcome may still come; moves from it on are not due yet. */
   readonly waitsSince: number | undefined;
-}
-
-/** Moves of a project from one transition to another. */
-export interface MoveRange {
-  readonly kind: MoveQuery['kind'];
-  readonly project: string;
-  readonly first: number;
-  readonly last: number;
+  /** The first moves to tell. */
+  readonly moves: readonly MoveRow[];
+  /** The most frequent causes of all failures to tell. */
+  readonly causes: readonly CauseRow[];
 }
 
 export interface MoveRow {
@@ -105,25 +106,11 @@ export interface WaitingRow {
   readonly since: number;
 }
 
-interface StuckRows {
-  readonly token: string;
-  /** Prompts that have been in the status since a time before `before` and have not been told, the longest first. */
-  readonly rows: readonly WaitingRow[];
-  /** Since when the next one is in the status; undefined if there is none. */
-  readonly nextSince: number | undefined;
-}
-
-interface RecoveredRow extends WaitingRow {
+/** A prompt that was told to be stuck and is no longer. */
+export interface RecoveredRow extends WaitingRow {
   /** What came after it; undefined if the prompt is gone. */
-  readonly next: { readonly status: PromptStatus; readonly since: number } | undefined;
-}
-
-interface RecoveredRows {
-  readonly token: string;
-  /** Prompts that were told to be stuck and are no longer, the first told first. */
-  readonly rows: readonly RecoveredRow[];
-  /** Whether others were told too. */
-  readonly areOthersTold: boolean;
+  readonly nextStatus: PromptStatus | undefined;
+  readonly nextSince: number | undefined;
 }
 
 /** Maximum number of prompts that one message tells to be stuck, or no longer; further ones are in the next. */
@@ -135,39 +122,34 @@ export interface NotifyStore {
   snapshot(project: string): ProjectSnapshot | undefined;
   /** Notes a subscriber: what happened before this is not told. Changes nothing for kinds that are known. */
   subscribe(subscriber: Pick<Receiver, 'name' | 'on'>, at: number): Promise<void>;
-  /** The stored messages of a receiver, oldest first. */
-  messages(receiver: string): Promise<readonly StoredMessage[]>;
-  /** Deletes a message. */
-  forget(receiver: string, messageId: string): Promise<void>;
+  /** The fence of a subscription, to be read before what a message tells; undefined if the subscription is gone. */
+  token(subscription: Subscription): Promise<string | undefined>;
   /**
    * Stores a message and what it tells, in one transaction. Returns false, and changes nothing, if anything of this kind was
    * stored for the receiver since the token was read.
    */
   compose(composed: Composed): Promise<boolean>;
-  /** For each of these projects with moves that have not been told since this time, the first of them. */
+  /** The stored messages of a receiver, oldest first. */
+  messages(receiver: string): Promise<readonly StoredMessage[]>;
+  /** Deletes a message. */
+  forget(receiver: string, messageId: string): Promise<void>;
+  /** For each of these projects with moves that have not been told, the first of them. */
   firstMoves(
-    of: Pick<MoveQuery, 'receiver' | 'kind' | 'since'>,
+    of: MoveSubscription,
     projects: readonly string[],
   ): Promise<readonly { readonly project: string; readonly id: number; readonly at: number }[]>;
-  /** Undefined if the project or the subscription is gone. */
-  dueMoves(query: MoveQuery): Promise<DueMoves | undefined>;
-  /** The first of these moves. */
-  moves(range: MoveRange, limit: number): Promise<readonly MoveRow[]>;
-  /** The most frequent causes of these failures. */
-  causes(range: MoveRange, limit: number): Promise<readonly CauseRow[]>;
-  /** Undefined if the subscription is gone. */
-  stuck(
+  dueMoves(query: MoveQuery): Promise<DueMoves>;
+  /** Prompts in the status that were not told to be stuck, the longest first; at most one more than {@link MAX_TOLD}. */
+  waiting(
     receiver: string,
     project: string,
     status: UnfinishedStatus,
-    before: number,
-  ): Promise<StuckRows | undefined>;
-  /** Undefined if the subscription is gone. */
-  recovered(receiver: string, project: string): Promise<RecoveredRows | undefined>;
-  /** The projects with prompts that were told to be stuck. */
-  projectsWithStuck(receiver: string): Promise<readonly string[]>;
-  /** The projects that were told to be down, and since when they are. Undefined if the subscription is gone. */
-  down(
+  ): Promise<readonly WaitingRow[]>;
+  /** The first {@link MAX_TOLD} prompts that were told to be stuck and are no longer, and whether others were told too. */
+  recovered(
     receiver: string,
-  ): Promise<{ readonly token: string; readonly since: ReadonlyMap<string, number> } | undefined>;
+    project: string,
+  ): Promise<{ readonly rows: readonly RecoveredRow[]; readonly areOthersTold: boolean }>;
+  /** The projects of which something was told that is not over, and since when the first of it is. */
+  toldProjects(of: Subscription): Promise<ReadonlyMap<string, number>>;
 }

@@ -3,13 +3,10 @@ import type { PromptStatus, UnfinishedStatus } from '../domain/status.ts';
 import type { ProjectSnapshot } from '../monitor/ports/store.ts';
 import {
   type CauseRow,
-  type DueMoves,
   MAX_TOLD,
   type MoveQuery,
+  type MoveRow,
   type NotifyStore,
-  type StoredMessage,
-  type Subscription,
-  type WaitingRow,
 } from '../notify/ports.ts';
 import type { Change, Db, Parameters, Write } from './sql.ts';
 
@@ -89,8 +86,7 @@ function dueMoves(kind: MoveQuery['kind']): string {
   const { condition, isWaiting } = MOVES[kind];
   return `
 WITH start AS (
-  SELECT p.project_key, r.token, ${POSITION} AS position
-  FROM ${SUBSCRIBED} WHERE ${IS_SUBSCRIPTION} AND p.id = :project
+  SELECT p.project_key, ${POSITION} AS position FROM ${SUBSCRIBED} WHERE ${IS_SUBSCRIPTION} AND p.id = :project
 ),
 move AS MATERIALIZED (
   SELECT t.transition_id, t.at, ${isWaiting} AS waits
@@ -98,8 +94,8 @@ move AS MATERIALIZED (
   WHERE t.project_key = start.project_key AND t.transition_id > start.position AND t.transition_id >= :from AND ${condition}
 ),
 waiting AS (SELECT min(transition_id) AS first, min(at) AS since FROM move WHERE waits)
-SELECT start.token, waiting.since AS "waitsSince", due.*
-FROM start CROSS JOIN waiting CROSS JOIN (
+SELECT waiting.since AS "waitsSince", due.*
+FROM waiting CROSS JOIN (
   SELECT count(*) FILTER (WHERE at >= :since) AS count, min(transition_id) FILTER (WHERE at >= :since) AS first,
     count(*) FILTER (WHERE at < :since) AS old, max(transition_id) AS last
   FROM move WHERE transition_id < coalesce((SELECT first FROM waiting), ${Number.MAX_SAFE_INTEGER})
@@ -129,7 +125,7 @@ const CAUSES = `SELECT c.cause, c.count, f.error_id, f.error_msg, f.reason
 /** What a receiver was told of stuck prompts: rows `w`. */
 const TOLD_STUCK = "w.receiver = :receiver AND w.kind = 'stuck'";
 
-const STUCK = `SELECT r.id, r.name, r.since
+const WAITING = `SELECT r.id, r.name, r.since
   FROM evalwatch.project p CROSS JOIN evalwatch.record r INDEXED BY record_waiting
   WHERE p.id = :project AND r.project_key = p.project_key AND r.kind = 'prompt' AND r.status = :status
     AND NOT r.gone AND r.status IN ('PENDING', 'RUNNING')
@@ -138,7 +134,8 @@ const STUCK = `SELECT r.id, r.name, r.since
   ORDER BY r.since LIMIT :limit`;
 
 /** Selects also how many prompts were told to be stuck, over or not; counted once, as it depends on no row. */
-const RECOVERED = `SELECT w.record_id, r.name, w.status, w.mark, r.status AS next_status, r.since AS next_since, r.gone,
+const RECOVERED = `SELECT w.record_id, r.name, w.status, w.mark,
+    CASE WHEN NOT r.gone THEN r.status END AS next_status, CASE WHEN NOT r.gone THEN r.since END AS next_since,
     (SELECT count(*) FROM evalwatch.project p CROSS JOIN evalwatch.told w
       WHERE p.id = :project AND w.project_key = p.project_key AND ${TOLD_STUCK}) AS told
   FROM evalwatch.project p CROSS JOIN evalwatch.told w
@@ -146,6 +143,20 @@ const RECOVERED = `SELECT w.record_id, r.name, w.status, w.mark, r.status AS nex
   WHERE p.id = :project AND w.project_key = p.project_key AND ${TOLD_STUCK}
     AND (r.id IS NULL OR r.gone OR r.status <> w.status OR r.since <> w.mark)
   ORDER BY w.mark, w.record_id LIMIT :limit`;
+
+interface MessageColumns {
+  readonly project: string;
+  readonly created_at: number;
+  readonly content: string;
+}
+
+interface DueColumns {
+  readonly count: number;
+  readonly old: number;
+  readonly first: number | null;
+  readonly last: number | null;
+  readonly waitsSince: number | null;
+}
 
 interface OutcomeColumns {
   readonly error_id: string | null;
@@ -161,6 +172,17 @@ interface MoveColumns extends OutcomeColumns {
   readonly cause_id: string | null;
 }
 
+interface CauseColumns extends OutcomeColumns {
+  readonly cause: string;
+  readonly count: number;
+}
+
+interface WaitingColumns {
+  readonly id: string;
+  readonly name: string | null;
+  readonly since: number;
+}
+
 interface RecoveredColumns {
   readonly record_id: string;
   readonly name: string | null;
@@ -168,11 +190,8 @@ interface RecoveredColumns {
   readonly mark: number;
   readonly next_status: PromptStatus | null;
   readonly next_since: number | null;
-  readonly gone: boolean | number | null;
   readonly told: number;
 }
-
-type WithNulls<Row> = { readonly [Field in keyof Row]: Exclude<Row[Field], undefined> | null };
 
 /** Notifications in the store of either engine. */
 export class Notifications implements NotifyStore {
@@ -191,21 +210,36 @@ export class Notifications implements NotifyStore {
     await this.#write(SUBSCRIBE, { receiver: name, kinds: JSON.stringify(on), at });
   };
 
+  token: NotifyStore['token'] = async ({ receiver, kind }) => {
+    const text = `SELECT r.token FROM evalwatch.receiver r WHERE ${IS_SUBSCRIPTION}`;
+    const asked: Parameters = { receiver, kind };
+    const [row] = await this.#db.read<{ readonly token: string }>('subscription', text, asked);
+    return row?.token;
+  };
+
+  compose: NotifyStore['compose'] = async ({ receiver, kind, token, told, message }) => {
+    const values = {
+      id: message?.id,
+      project: message && told[0]?.project,
+      createdAt: message && Date.parse(message.timestamp),
+      content: message && JSON.stringify(message),
+      told: JSON.stringify(told),
+    };
+    return (await this.#write(COMPOSE, { receiver, kind, token, ...values })).length > 0;
+  };
+
   messages: NotifyStore['messages'] = async (receiver) => {
-    const text = `SELECT m.message_id AS id, p.id AS project, m.created_at AS "createdAt", m.content
+    const text = `SELECT p.id AS project, m.created_at, m.content
       FROM evalwatch.message m JOIN evalwatch.project p ON p.project_key = m.project_key
       WHERE m.receiver = :receiver ORDER BY m.created_at, m.message_id`;
-    return await this.#db.read<StoredMessage>('messages', text, { receiver });
+    const rows = await this.#db.read<MessageColumns>('messages', text, { receiver });
+    return rows.map(({ project, created_at: createdAt, content }) => {
+      return { message: JSON.parse(content), createdAt, project };
+    });
   };
 
   forget: NotifyStore['forget'] = async (receiver, id) => {
     await this.#write(FORGET, { receiver, id });
-  };
-
-  compose: NotifyStore['compose'] = async ({ receiver, kind, token, told, message }) => {
-    const { id, project, createdAt, content } = message ?? {};
-    const values = { id, project, createdAt, content, told: JSON.stringify(told) };
-    return (await this.#write(COMPOSE, { receiver, kind, token, ...values })).length > 0;
   };
 
   firstMoves: NotifyStore['firstMoves'] = async (of, projects) => {
@@ -214,25 +248,59 @@ export class Notifications implements NotifyStore {
   };
 
   dueMoves: NotifyStore['dueMoves'] = async (query) => {
-    const text = dueMoves(query.kind);
-    const [row] = await this.#db.read<WithNulls<DueMoves>>(`due_moves_${query.kind}`, text, {
+    const { kind, project, maxMoves, maxCauses } = query;
+    const [found] = await this.#db.read<DueColumns>(`due_moves_${kind}`, dueMoves(kind), {
       ...query,
     });
-    if (row === undefined) return undefined;
+    const { count = 0, old = 0, first = null, last = null, waitsSince = null } = found ?? {};
+    const range = first === null || last === null ? undefined : { project, first, last };
     return {
-      token: row.token ?? '',
-      count: row.count ?? 0,
-      first: row.first ?? undefined,
-      old: row.old ?? 0,
-      last: row.last ?? undefined,
-      waitsSince: row.waitsSince ?? undefined,
+      count,
+      old,
+      last: last ?? undefined,
+      waitsSince: waitsSince ?? undefined,
+      moves: range ? await this.#moves(kind, { ...range, limit: maxMoves }) : [],
+      causes: range && kind === 'failed' ? await this.#causes({ ...range, limit: maxCauses }) : [],
     };
   };
 
-  moves: NotifyStore['moves'] = async (range, limit) => {
-    const text = movesIn(range.kind);
-    const asked = { ...range, limit };
-    const rows = await this.#db.read<MoveColumns>(`moves_${range.kind}`, text, asked);
+  waiting: NotifyStore['waiting'] = async (receiver, project, status) => {
+    const asked = { receiver, project, status, limit: MAX_TOLD + 1 };
+    const rows = await this.#db.read<WaitingColumns>('waiting', WAITING, asked);
+    return rows.map(({ id, name, since }) => {
+      return { promptId: id, promptName: name ?? undefined, status, since };
+    });
+  };
+
+  recovered: NotifyStore['recovered'] = async (receiver, project) => {
+    const asked = { receiver, project, limit: MAX_TOLD };
+    const rows = await this.#db.read<RecoveredColumns>('recovered', RECOVERED, asked);
+    return {
+      rows: rows.map((row) => ({
+        promptId: row.record_id,
+        promptName: row.name ?? undefined,
+        status: row.status,
+        since: row.mark,
+        nextStatus: row.next_status ?? undefined,
+        nextSince: row.next_since ?? undefined,
+      })),
+      areOthersTold: rows[0] === undefined || rows[0].told > rows.length,
+    };
+  };
+
+  toldProjects: NotifyStore['toldProjects'] = async ({ receiver, kind }) => {
+    const text = `SELECT p.id, min(w.mark) AS since
+      FROM evalwatch.told w JOIN evalwatch.project p ON p.project_key = w.project_key
+      WHERE w.receiver = :receiver AND w.kind = :kind GROUP BY p.id`;
+    const rows = await this.#db.read<Omit<WaitingColumns, 'name'>>('told_projects', text, {
+      receiver,
+      kind,
+    });
+    return new Map(rows.map(({ id, since }) => [id, since]));
+  };
+
+  async #moves(kind: MoveQuery['kind'], range: Parameters): Promise<readonly MoveRow[]> {
+    const rows = await this.#db.read<MoveColumns>(`moves_${kind}`, movesIn(kind), range);
     return rows.map((row) => ({
       promptId: row.record_id,
       promptName: row.record_name ?? undefined,
@@ -241,81 +309,11 @@ export class Notifications implements NotifyStore {
       reason: row.reason ?? undefined,
       cause: row.cause_id ?? undefined,
     }));
-  };
+  }
 
-  causes: NotifyStore['causes'] = async (range, limit) => {
-    const rows = await this.#db.read<Omit<CauseRow, 'errorInfo'> & OutcomeColumns>(
-      'causes_in_range',
-      CAUSES,
-      { ...range, limit },
-    );
+  async #causes(range: Parameters): Promise<readonly CauseRow[]> {
+    const rows = await this.#db.read<CauseColumns>('causes_in_range', CAUSES, range);
     return rows.map((row) => ({ cause: row.cause, count: row.count, errorInfo: errorInfoOf(row) }));
-  };
-
-  stuck: NotifyStore['stuck'] = async (receiver, project, status, before) => {
-    const token = await this.#token({ receiver, kind: 'stuck' });
-    if (token === undefined) return undefined;
-    const asked = { receiver, project, status, limit: MAX_TOLD + 1 };
-    const rows = await this.#db.read<{
-      readonly id: string;
-      readonly name: string | null;
-      readonly since: number;
-    }>('stuck', STUCK, asked);
-    const stuck = rows.slice(0, MAX_TOLD).filter(({ since }) => since < before);
-    return {
-      token,
-      rows: stuck.map(({ id, name, since }): WaitingRow => {
-        return { promptId: id, promptName: name ?? undefined, status, since };
-      }),
-      nextSince: rows[stuck.length]?.since,
-    };
-  };
-
-  recovered: NotifyStore['recovered'] = async (receiver, project) => {
-    const token = await this.#token({ receiver, kind: 'stuck' });
-    if (token === undefined) return undefined;
-    const asked = { receiver, project, limit: MAX_TOLD };
-    const rows = await this.#db.read<RecoveredColumns>('recovered', RECOVERED, asked);
-    return {
-      token,
-      rows: rows.map((row) => ({
-        promptId: row.record_id,
-        promptName: row.name ?? undefined,
-        status: row.status,
-        since: row.mark,
-        next:
-          row.gone || row.next_status === null || row.next_since === null
-            ? undefined
-            : { status: row.next_status, since: row.next_since },
-      })),
-      areOthersTold: rows[0] === undefined || rows[0].told > rows.length,
-    };
-  };
-
-  projectsWithStuck: NotifyStore['projectsWithStuck'] = async (receiver) => {
-    const text = `SELECT DISTINCT p.id FROM evalwatch.told w JOIN evalwatch.project p ON p.project_key = w.project_key
-      WHERE ${TOLD_STUCK}`;
-    const rows = await this.#db.read<{ readonly id: string }>('with_stuck', text, { receiver });
-    return rows.map(({ id }) => id);
-  };
-
-  down: NotifyStore['down'] = async (receiver) => {
-    const token = await this.#token({ receiver, kind: 'down' });
-    if (token === undefined) return undefined;
-    const text = `SELECT p.id, w.mark FROM evalwatch.told w JOIN evalwatch.project p ON p.project_key = w.project_key
-      WHERE w.receiver = :receiver AND w.kind = 'down'`;
-    const rows = await this.#db.read<{ readonly id: string; readonly mark: number }>('down', text, {
-      receiver,
-    });
-    return { token, since: new Map(rows.map(({ id, mark }) => [id, mark])) };
-  };
-
-  /** Read before anything that a message tells. */
-  async #token({ receiver, kind }: Subscription): Promise<string | undefined> {
-    const text = `SELECT r.token FROM evalwatch.receiver r WHERE ${IS_SUBSCRIPTION}`;
-    const asked: Parameters = { receiver, kind };
-    const [row] = await this.#db.read<{ readonly token: string }>('subscription', text, asked);
-    return row?.token;
   }
 }
 

@@ -65,14 +65,21 @@ async function writeStore(path: string): Promise<void> {
   await store.close();
 }
 
+const MESSAGE = {
+  schema: 1,
+  id: 'm',
+  timestamp: new Date(97).toISOString(),
+  type: 'test',
+  data: { receiver: '\u0000' },
+} as const;
+
 /** Stores a message, and what it tells. */
 async function writeMessage({ notifications }: SqliteStore): Promise<void> {
   const of = { receiver: 'chat', kind: 'stuck', project: 'q' } as const;
   await notifications.subscribe({ name: 'chat', on: ['stuck'] }, 96);
-  const { token = '' } = (await notifications.recovered('chat', 'q')) ?? {};
+  const token = (await notifications.token(of)) ?? '';
   const told = [{ ...of, promptId: 'b', status: 'RUNNING' as const, mark: 90 }];
-  const message = { id: 'm', project: 'q', createdAt: 97, content: '{"text":"\\u0000"}' };
-  await notifications.compose({ ...of, token, told, message });
+  await notifications.compose({ ...of, token, told, message: MESSAGE });
 }
 
 async function settleSome(store: Store): Promise<void> {
@@ -187,7 +194,7 @@ describe.runIf(postgresPrograms() !== undefined || IN_CI)('migrate-store', () =>
         record_id: 'b',
         status: 'RUNNING',
         mark: 90,
-        content: '{"text":"\\u0000"}',
+        content: JSON.stringify(MESSAGE),
       },
     ]);
 

@@ -44,8 +44,9 @@ it('a pruned project leaves no row behind', async () => {
   }
   const told = { receiver: 'chat', kind: 'stuck', promptId: 'x', project: 'p' } as const;
   await store.notifications.subscribe({ name: 'chat', on: ['stuck'] }, 7);
-  const { token = '' } = (await store.notifications.recovered('chat', 'p')) ?? {};
-  const message = { id: 'm', project: 'p', createdAt: 8, content: '{}' };
+  const token = (await store.notifications.token(told)) ?? '';
+  const head = { schema: 1, id: 'm', timestamp: new Date(8).toISOString() } as const;
+  const message = { ...head, type: 'test', data: { receiver: 'chat' } } as const;
   const noted = [{ ...told, mark: 5 }];
   expect(await store.notifications.compose({ ...told, token, told: noted, message })).toBe(true);
   await store.configureProjects([], 10);
