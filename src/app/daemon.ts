@@ -97,7 +97,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   worker?.onChange((change) => metrics.changeOwnership(change));
   logger.onLine((level) => metrics.countLogLine(level));
   const feed = new EventFeed(store, worker && FOLLOW_INTERVAL_MS);
-  const monitor = new MonitorWatch(clock, () => notifier.states());
+  const monitor = new MonitorWatch(clock);
   const observers = [metrics.observe, feed.observe, monitor.observe];
   for (const observer of [...observers, ...(options.observers ?? [])]) engine.observe(observer);
   await engine.configure(config);
@@ -133,7 +133,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
         const project = engine.projects.get(id);
         return project && shown(project);
       },
-      monitor: () => monitor.state(),
+      monitor: () => ({ ...monitor.state(), receivers: notifier.states() }),
       reload: () => reload.run(),
       pollNow: (project) => scheduling.pollNow(project),
       onBug: createRequestFailureLog(logger),

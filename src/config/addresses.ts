@@ -91,38 +91,34 @@ export interface SmtpAddress {
 }
 
 const SMTP_PORTS = { implicit: 465, starttls: 587, off: 25 } as const;
-const SMTP_URL =
-  /^smtp(?<s>s?):\/\/(?:(?<login>[^\s/@]*)@)?(?<name>\[[\da-f:.]+\]|[^\s/?#@:[\]]+)(?::(?<port>\d{1,5}))?\/?(?<off>\?tls=off)?$/i;
-const SMTP_LOGIN = /^(?<user>[^:]+):(?<pass>[^:]+)$/;
 
 /** Parses the address of a mail server. A fault never contains the text, which may hold a login. */
 export function parseSmtpUrl(text: string): Checked<SmtpAddress> {
-  const { s, login, name = '', port, off } = SMTP_URL.exec(text)?.groups ?? {};
-  const host = URL.parse(`http://${name}`)?.hostname;
-  if (s === undefined || !host || Number(port ?? 1) > 65_535) {
-    return {
-      fault:
-        'must be like smtps://user:password@host or smtp://…, with @ as %40 in user and password',
-    };
+  const [, s, rest] = /^smtp(s?):(\/\/[^\s\\#]+)$/i.exec(text) ?? [];
+  // The URL parser reads hosts only of few schemes. No mail server has the port that it leaves out for this one.
+  const url = URL.parse(`ftp:${rest}`);
+  if (s === undefined || url?.pathname !== '/' || !['', '?tls=off'].includes(url.search)) {
+    const fault = 'must be like smtps://user:password@host or smtp://…, percent-encoded: / as %2F';
+    return { fault };
   }
-  const { user, pass } = SMTP_LOGIN.exec(login ?? '')?.groups ?? {};
-  if (login !== undefined && (user === undefined || pass === undefined || !isDecodable(login))) {
-    return { fault: 'must have user:password, percent-encoded: @ as %40, : as %3A, % as %25' };
+  const { username, password, hostname, port, search } = url;
+  if ((username === '') !== (password === '') || !isDecodable(`${username}:${password}`)) {
+    return { fault: 'must have user:password, percent-encoded: % as %25' };
   }
-  if (off !== undefined && (s !== '' || login !== undefined)) {
+  if (search !== '' && (s !== '' || username !== '')) {
     return { fault: 'must start with smtp:// and have no login to end in ?tls=off' };
   }
-  const plain = off === undefined ? 'starttls' : 'off';
+  const plain = search === '' ? 'starttls' : 'off';
   const tls = s === '' ? plain : 'implicit';
   return {
     value: {
-      host: host.replace(/^\[(.*)\]$/, '$1'),
-      port: port === undefined ? SMTP_PORTS[tls] : Number(port),
+      host: hostname.replace(/^\[(.*)\]$/, '$1'),
+      port: port === '' ? SMTP_PORTS[tls] : Number(port),
       tls,
       login:
-        user === undefined || pass === undefined
+        username === ''
           ? undefined
-          : { user: decodeURIComponent(user), pass: decodeURIComponent(pass) },
+          : { user: decodeURIComponent(username), pass: decodeURIComponent(password) },
     },
   };
 }

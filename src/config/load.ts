@@ -176,12 +176,14 @@ function toReceiver(
     const smtpUrl = secretOf(receiver.smtp_url_file, receiver.smtp_url_env);
     return { ...told, type, smtpUrl, from, to };
   }
-  const source = secretOf(receiver.url_file, receiver.url_env);
-  if (type !== 'webhook') return { ...told, type, url: source };
   const { secret_file: path, secret_env: variable } = receiver;
-  const secret =
-    path === undefined && variable === undefined ? undefined : secretOf(path, variable);
-  return { ...told, type, url: url === undefined ? source : { url }, secret };
+  const isSigned = path !== undefined || variable !== undefined;
+  return {
+    ...told,
+    type,
+    url: url === undefined ? secretOf(receiver.url_file, receiver.url_env) : { url },
+    secret: isSigned ? secretOf(path, variable) : undefined,
+  };
 }
 
 function hostOf(url: string | undefined): readonly string[] {

@@ -1,7 +1,7 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { resolve } from 'node:path';
 import type { SecretSource } from '../domain/options.ts';
-import type { ChatReceiver, EmailReceiver, WebhookReceiver } from '../domain/receiver.ts';
+import type { EmailReceiver, HttpReceiver } from '../domain/receiver.ts';
 import { readTextFile } from '../files/read-file.ts';
 import { parseHeartbeatUrl, parseSmtpUrl, type SmtpAddress } from './addresses.ts';
 import { type HeartbeatUrl, ConfigError } from './config.ts';
@@ -47,7 +47,7 @@ export async function readHeartbeatUrl(source: HeartbeatUrl): Promise<string> {
  * Reads the address that messages are posted to.
  * @throws {ConfigError} if the address is missing or invalid; its message names no receiver, and no part of the address
  */
-export function readReceiverUrl({ url: source }: ChatReceiver | WebhookReceiver): string {
+export function readReceiverUrl({ url: source }: HttpReceiver): string {
   if ('url' in source) return source.url;
   return readSecret(source, [optionOf('url', source), 'address'], parseHeartbeatUrl);
 }
@@ -58,7 +58,7 @@ export function readSmtpUrl({ smtpUrl: source }: EmailReceiver): SmtpAddress {
 }
 
 /** Reads the key that messages are signed with, if there is one. @throws {ConfigError} as `readReceiverUrl` */
-export function readSigningKey({ secret: source }: WebhookReceiver): Buffer | undefined {
+export function readSigningKey({ secret: source }: HttpReceiver): Buffer | undefined {
   if (source === undefined) return undefined;
   return readSecret(source, [optionOf('secret', source), 'secret'], parseSigningSecret);
 }

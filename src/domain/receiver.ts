@@ -14,15 +14,11 @@ interface Told {
   readonly projects: ReadonlySet<string> | undefined;
 }
 
-export interface ChatReceiver extends Told {
-  readonly type: 'slack' | 'teams';
-  readonly url: SecretSource;
-}
-export interface WebhookReceiver extends Told {
-  readonly type: 'webhook';
+export interface HttpReceiver extends Told {
+  readonly type: 'webhook' | 'slack' | 'teams';
   readonly url: SecretSource | { readonly url: string };
-  /** Undefined to sign no message. */
-  readonly secret: SecretSource | undefined;
+  /** Only of a webhook: undefined to sign no message. */
+  readonly secret?: SecretSource | undefined;
 }
 export interface EmailReceiver extends Told {
   readonly type: 'email';
@@ -32,7 +28,7 @@ export interface EmailReceiver extends Told {
 }
 
 /** Whom messages are sent to, and about what. Addresses and secrets are read at each attempt. */
-export type Receiver = ChatReceiver | WebhookReceiver | EmailReceiver;
+export type Receiver = HttpReceiver | EmailReceiver;
 
 /** Whether a receiver is told of a project: of its team or of itself. */
 export function isFor(

@@ -5,16 +5,10 @@ import { TIMEOUT_MS } from '../client/request-once.ts';
 import type { SmtpAddress } from '../config/addresses.ts';
 import type { EmailReceiver } from '../domain/receiver.ts';
 import { ApiError, isMistake } from '../monitor/errors.ts';
-import type { Clock } from '../monitor/ports/clock.ts';
 import { type Delivery, explainNoAnswer } from './answer.ts';
 import { mailOf } from './format/email.ts';
 import type { Message } from './message.ts';
-
-interface MailOptions {
-  readonly network: { readonly authorities: string | undefined };
-  readonly clock: Pick<Clock, 'timeout'>;
-  readonly signal: AbortSignal;
-}
+import type { SendOptions } from './send.ts';
 
 /**
  * Sends a mail once, on a connection of its own, which no proxy is used for. Nothing but the greeting goes unencrypted, unless the
@@ -25,7 +19,7 @@ export async function sendMail(
   { from, to }: EmailReceiver,
   { host, port, tls, login }: SmtpAddress,
   message: Message,
-  { network: { authorities }, clock, signal }: MailOptions,
+  { network: { authorities }, clock, signal }: SendOptions,
 ): Promise<Delivery> {
   const deadline = new AbortController();
   const timer = clock.timeout(TIMEOUT_MS, () => deadline.abort());

@@ -4,7 +4,7 @@ import { type OnceAnswer, requestOnce } from '../client/request-once.ts';
 import { parseRetryAfter } from '../client/retry.ts';
 import { ConfigError } from '../config/config.ts';
 import { readReceiverUrl, readSigningKey, readSmtpUrl } from '../config/secrets.ts';
-import type { ChatReceiver, Receiver, WebhookReceiver } from '../domain/receiver.ts';
+import type { HttpReceiver, Receiver } from '../domain/receiver.ts';
 import { onOneLine } from '../domain/visible.ts';
 import { ApiError } from '../monitor/errors.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
@@ -57,7 +57,7 @@ export async function send(
 }
 
 async function post(
-  receiver: ChatReceiver | WebhookReceiver,
+  receiver: HttpReceiver,
   message: Message,
   { network, version, clock, signal }: SendOptions,
 ): Promise<Delivery> {
@@ -84,7 +84,7 @@ async function post(
 
 /** @param now epoch ms */
 function judge(
-  type: Exclude<Receiver['type'], 'email'>,
+  type: HttpReceiver['type'],
   { statusCode, headers, body }: OnceAnswer,
   url: string,
   now: number,

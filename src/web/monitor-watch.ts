@@ -1,16 +1,14 @@
 import type { Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { MonitorState, ReceiverState } from './content.ts';
+import type { MonitorState } from './content.ts';
 
 /** The newest writes, reloads and lost runs of the monitor. */
 export class MonitorWatch {
   readonly #clock: Clock;
-  readonly #receivers: () => readonly ReceiverState[];
-  #state: Omit<MonitorState, 'receivers'>;
+  #state: MonitorState;
 
-  constructor(clock: Clock, receivers: () => readonly ReceiverState[] = () => []) {
+  constructor(clock: Clock) {
     this.#clock = clock;
-    this.#receivers = receivers;
     this.#state = {
       startedAt: clock.now(),
       lastCommitAt: undefined,
@@ -19,6 +17,8 @@ export class MonitorWatch {
       missedRuns: 0,
       skippedRuns: 0,
       lastLostRunAt: undefined,
+      // Those of the daemon are its own.
+      receivers: [],
     };
   }
 
@@ -41,7 +41,7 @@ export class MonitorWatch {
   };
 
   state(): MonitorState {
-    return { ...this.#state, receivers: this.#receivers() };
+    return this.#state;
   }
 
   #set(change: Partial<MonitorState>): void {

@@ -139,36 +139,28 @@ async function addressFindings({ store, heartbeat, notify }: Config): Promise<re
         await readUrl(await readPostgresUrl(store.postgresUrl));
       });
   const inHeartbeat =
-    heartbeat === undefined || 'url' in heartbeat
+    heartbeat === undefined
       ? []
-      : await findingsOf(heartbeat, async () => {
-          await readHeartbeatUrl(heartbeat);
-        });
+      : await findingsOf(heartbeat, async () => void (await readHeartbeatUrl(heartbeat)));
   const inReceivers = await Promise.all(notify.map(receiverFindings));
   return [...inStore, ...inHeartbeat, ...inReceivers.flat()];
 }
 
 async function receiverFindings(receiver: Receiver): Promise<readonly Finding[]> {
-  const found: Finding[] = [];
-  const look = async (
-    source: SecretSource | { readonly url: string } | undefined,
-    read: () => unknown,
-  ) => {
-    if (source === undefined || 'url' in source) return;
-    found.push(...(await findingsOf(source, async () => void read())));
-  };
-  if (receiver.type === 'email') await look(receiver.smtpUrl, () => readSmtpUrl(receiver));
-  else await look(receiver.url, () => readReceiverUrl(receiver));
-  if (receiver.type === 'webhook') await look(receiver.secret, () => readSigningKey(receiver));
-  return found.map((finding) => ({
-    ...finding,
-    message: `receiver ${quoteId(receiver.name)}: ${finding.message}`,
-  }));
+  const found =
+    receiver.type === 'email'
+      ? [await findingsOf(receiver.smtpUrl, async () => void readSmtpUrl(receiver))]
+      : [
+          await findingsOf(receiver.url, async () => void readReceiverUrl(receiver)),
+          await findingsOf(receiver.secret, async () => void readSigningKey(receiver)),
+        ];
+  const who = `receiver ${quoteId(receiver.name)}`;
+  return found.flat().map(({ message, isError }) => ({ message: `${who}: ${message}`, isError }));
 }
 
 /** Reads a secret. @param read resolves to a doubt about a secret that can be used */
 async function findingsOf(
-  source: SecretSource,
+  source: SecretSource | { readonly url: string } | undefined,
   read: () => Promise<string | void>,
 ): Promise<readonly Finding[]> {
   try {
@@ -178,7 +170,7 @@ async function findingsOf(
     const isExpected = [ApiError, ConfigError, StoreError].some((type) => error instanceof type);
     if (!(error instanceof Error && isExpected)) throw error;
     // The environment of the daemon may differ.
-    const isUnset = 'env' in source && source.value === undefined;
+    const isUnset = source !== undefined && 'env' in source && source.value === undefined;
     return [{ message: error.message, isError: !isUnset }];
   }
 }

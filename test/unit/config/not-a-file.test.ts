@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { readHeartbeatUrl, readPostgresUrl, readReceiverUrl } from '../../../src/config/secrets.ts';
-import type { WebhookReceiver } from '../../../src/domain/receiver.ts';
+import type { HttpReceiver } from '../../../src/domain/receiver.ts';
 import { loadWebConfig } from '../../../src/config/web-file.ts';
 import { readUrl } from '../../../src/store/postgres/url.ts';
 import { makeCertificate } from '../../support/certificates.ts';
@@ -28,7 +28,7 @@ const PLACES: Readonly<Record<string, (path: string) => Promise<unknown>>> = {
     loadText(directory, minimal({ service: `ca_file: ${JSON.stringify(path)}` })),
   'store.postgres_url_file': (path) => readPostgresUrl({ file: path }),
   'heartbeat.url_file': (path) => readHeartbeatUrl({ file: path }),
-  'notify.url_file': async (path) => readReceiverUrl({ url: { file: path } } as WebhookReceiver),
+  'notify.url_file': async (path) => readReceiverUrl({ url: { file: path } } as HttpReceiver),
   sslrootcert: (path) => readUrl(`postgres://me@db/d?sslrootcert=${encodeURIComponent(path)}`),
   'web.config_file': loadWebConfig,
   cert_file: (path) => web({ cert_file: path }),

@@ -34,7 +34,6 @@ function foreign(message: Message, found: readonly unknown[]): readonly unknown[
 }
 
 describe('webhook', () => {
-  const UNSIGNED = 'No matching signature found';
   const secret = `whsec_${Buffer.alloc(32, 7).toString('base64')}`;
   const key = parseSigningSecret(secret).value;
   const ajv = new Ajv2020({ strict: true, validateFormats: false, allowUnionTypes: true });
@@ -52,22 +51,6 @@ describe('webhook', () => {
       expect(validate(verified) ? [] : validate.errors).toEqual([]);
       expect(body).not.toMatch(/[[\p{Cc}\p{Bidi_Control}\p{Zl}\p{Zp}]]/v);
     }
-  });
-
-  it('is refused with another key, another body, another id and an old time', () => {
-    const [message] = messages as [Message];
-    const body = webhookBody(message);
-    const headers = webhookHeaders(message, body, Date.now(), key);
-    const verify = (text: string, changed: object, by = secret) =>
-      new Webhook(by).verify(text, { ...headers, ...changed });
-
-    expect(() => verify(body, {}, `whsec_${Buffer.alloc(32, 8).toString('base64')}`)).toThrow(
-      UNSIGNED,
-    );
-    expect(() => verify(`${body} `, {})).toThrow(UNSIGNED);
-    expect(() => verify(body, { 'webhook-id': 'other' })).toThrow(UNSIGNED);
-    const old = webhookHeaders(message, body, Date.now() - 3_600_000, key);
-    expect(() => verify(body, old)).toThrow('too old');
   });
 
   it('is verified by the lines of docs/notifications.md', () => {

@@ -247,7 +247,7 @@ describe('receivers on the status page', () => {
         { name: 'chat', failing: { since: HOUR, reason: 'no answer in 10 s' } },
         { name: 'mail', failing: { since: MINUTE, reason: '535' } },
       ],
-      '0 work chat has failed for 1 h: no answer in 10 smail has failed for 1 min: 535',
+      '0 work, chat has failed for 1 h: no answer in 10 s, mail has failed for 1 min: 535',
     ],
   ])('have a check if there are any: %j', async (states, words) => {
     await using world = await setUp();
