@@ -27,8 +27,8 @@ export function mailOf(message: Message, from: string, to: readonly string[]): S
   const wording = wordingOf(message);
   const domain = /@([\w.-]+)>?\s*$/.exec(from)?.[1] ?? 'evalwatch.invalid';
   return {
-    from,
-    to: [...to],
+    from: mailbox(from),
+    to: to.map(mailbox),
     subject: cutTo(plain(headline(wording)), MAX_SUBJECT),
     text: textOf(wording),
     html: htmlOf(wording),
@@ -37,6 +37,12 @@ export function mailOf(message: Message, from: string, to: readonly string[]): S
     // No out-of-office replies.
     headers: { 'Auto-Submitted': 'auto-generated', 'X-Auto-Response-Suppress': 'All' },
   };
+}
+
+/** Names may have any sign: nodemailer would read some of `name <address>` as the syntax of a group or of a comment. */
+function mailbox(text: string): { readonly name: string; readonly address: string } {
+  const [, name = '', address = text] = /^(.*)<(.*)>$/.exec(text) ?? [];
+  return { name: name.trim().replace(/^"(.*)"$/, '$1'), address };
 }
 
 function textOf(wording: Wording): string {

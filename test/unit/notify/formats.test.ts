@@ -269,6 +269,22 @@ describe('email', () => {
   });
 
   it.each([
+    ['evalwatch@example.com', 'evalwatch@example.com'],
+    [
+      'Acme: on call; (x), y <evalwatch@example.com>',
+      '"Acme: on call; (x), y" <evalwatch@example.com>',
+    ],
+    ['"On @ call" <evalwatch@example.com>', '"On @ call" <evalwatch@example.com>'],
+  ])('from %s has that in its head', async (from, expected) => {
+    const [message] = messages as [Message];
+    const sent = await transport.sendMail(mailOf(message, from, [from]));
+    const text = (sent.message as Buffer).toString();
+
+    expect(text).toContain(`From: ${expected}\r\nTo: ${expected}\r\n`);
+    expect(sent.envelope).toEqual({ from: 'evalwatch@example.com', to: ['evalwatch@example.com'] });
+  });
+
+  it.each([
     ['evalwatch@example.com', 'example.com'],
     ['"On @ call" <evalwatch@mail.example.com>', 'mail.example.com'],
     ['evalwatch', 'evalwatch.invalid'],
