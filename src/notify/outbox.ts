@@ -286,8 +286,10 @@ export class Outbox {
   async #read(taken: readonly string[]): Promise<void> {
     const { store, clock } = this.#options;
     const { name: receiver, on } = this.#receiver;
-    if (!this.#isRead) await store.subscribe({ name: receiver, on }, clock.now());
+    const isSubscribed = this.#isRead;
+    // An event meanwhile can set it back.
     this.#isRead = true;
+    if (!isSubscribed) await this.#subscribe();
     const since = clock.now() - MAX_FOUND_AGE_MS;
     for (const kind of ['failed', 'completed'] as const) {
       if (!on.includes(kind)) continue;
@@ -302,7 +304,6 @@ export class Outbox {
     const stuck = await store.toldProjects({ receiver, kind: 'stuck' });
     const down = await store.toldProjects({ receiver, kind: 'down' });
     this.#stored = await store.messages(receiver);
-    // Another process may have told something meanwhile.
     if (!this.#isRead) return;
     for (const id of taken) {
       const watched = { since: clock.monotonic(), untoldSince: {}, downSince: undefined };
@@ -310,6 +311,17 @@ export class Outbox {
       this.#noteRecovery(id);
     }
     this.#noteDown(down);
+  }
+
+  /** Subscribes to the projects of the receiver, also to those that its last filter did not have. @throws {StoreError} */
+  async #subscribe(): Promise<void> {
+    const { store, clock, projects } = this.#options;
+    const before = await store.filterOf(this.#receiver.name);
+    const added = Array.from(projects().values()).filter((project) => {
+      return before !== undefined && !isFor(before, project) && isFor(this.#receiver, project);
+    });
+    const ids = added.map(({ id }) => id);
+    await store.subscribe(this.#receiver, clock.now(), ids);
   }
 
   #noteDown(down: ReadonlyMap<string, number>): void {

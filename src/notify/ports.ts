@@ -6,8 +6,11 @@ import type { Message } from './message.ts';
 
 // What notifications read and write in the store (docs/specification.md#stored-messages). Times are epoch ms.
 
+/** Of which projects a receiver is told. */
+export type Filter = Pick<Receiver, 'teams' | 'projects'>;
+
 /** A receiver, without its address. */
-export type Subscriber = Pick<Receiver, 'name' | 'on' | 'teams' | 'projects'>;
+export type Subscriber = Pick<Receiver, 'name' | 'on'> & Filter;
 
 /** Whose messages of which kind. */
 export interface Subscription {
@@ -120,8 +123,17 @@ export const MAX_TOLD = 2000;
 export interface NotifyStore {
   /** Returns what is in memory of a project that this process polls; undefined for others. */
   snapshot(project: string): ProjectSnapshot | undefined;
-  /** Notes a subscriber: what happened before this is not told. Changes nothing for kinds that are known. */
-  subscribe(subscriber: Pick<Receiver, 'name' | 'on'>, at: number): Promise<void>;
+  /** With which filter a receiver has subscribed; undefined if it has not. */
+  filterOf(receiver: string): Promise<Filter | undefined>;
+  /**
+   * Notes a subscriber: what happened before this is not told, for kinds that are new, and for all kinds of the projects that its
+   * filter has added.
+   */
+  subscribe(
+    subscriber: Pick<Receiver, 'name' | 'on'> & Partial<Filter>,
+    at: number,
+    added?: readonly string[],
+  ): Promise<void>;
   /** The fence of a subscription, to be read before what a message tells; undefined if the subscription is gone. */
   token(subscription: Subscription): Promise<string | undefined>;
   /**

@@ -3,6 +3,7 @@ import type { PromptStatus, UnfinishedStatus } from '../domain/status.ts';
 import type { ProjectSnapshot } from '../monitor/ports/store.ts';
 import {
   type CauseRow,
+  type Filter,
   MAX_TOLD,
   type MoveQuery,
   type MoveRow,
@@ -12,11 +13,20 @@ import type { Change, Db, Parameters, Write } from './sql.ts';
 
 // What messages have told to whom (docs/specification.md#stored-messages), by one text for both engines.
 
+/** The number of the last transition. */
+const NEWEST = '(SELECT coalesce(max(transition_id), 0) FROM evalwatch.transition)';
+
 const SUBSCRIBE: Change = {
   name: 'subscribe',
-  last: `INSERT INTO evalwatch.receiver (receiver, kind, since, token, seen_at)
-    SELECT CAST(:receiver AS text), value, (SELECT coalesce(max(transition_id), 0) FROM evalwatch.transition),
-      gen_random_uuid(), CAST(:at AS bigint)
+  first: {
+    filtered: 'UPDATE evalwatch.receiver SET filter = :filter WHERE receiver = :receiver',
+    added: `INSERT INTO evalwatch.told (project_key, receiver, kind, record_id, mark)
+      SELECT p.project_key, r.receiver, r.kind, '', ${NEWEST} FROM evalwatch.receiver r CROSS JOIN evalwatch.project p
+      WHERE r.receiver = :receiver AND r.kind IN ('failed', 'completed') AND p.id IN (SELECT value FROM json_each(:added))
+      ON CONFLICT (project_key, receiver, kind, record_id) DO UPDATE SET mark = excluded.mark`,
+  },
+  last: `INSERT INTO evalwatch.receiver (receiver, kind, since, token, filter, seen_at)
+    SELECT CAST(:receiver AS text), value, ${NEWEST}, gen_random_uuid(), CAST(:filter AS text), CAST(:at AS bigint)
     FROM json_each(:kinds) WHERE true
     ON CONFLICT (receiver, kind) DO NOTHING`,
 };
@@ -206,8 +216,25 @@ export class Notifications implements NotifyStore {
     this.snapshot = snapshot;
   }
 
-  subscribe: NotifyStore['subscribe'] = async ({ name, on }, at) => {
-    await this.#write(SUBSCRIBE, { receiver: name, kinds: JSON.stringify(on), at });
+  filterOf: NotifyStore['filterOf'] = async (receiver) => {
+    const text = 'SELECT r.filter FROM evalwatch.receiver r WHERE r.receiver = :receiver LIMIT 1';
+    const [row] = await this.#db.read<{ readonly filter: string }>('filter', text, { receiver });
+    if (row === undefined) return undefined;
+    const { teams, projects }: Record<keyof Filter, readonly string[] | undefined> = JSON.parse(
+      row.filter,
+    );
+    return { teams: teams && new Set(teams), projects: projects && new Set(projects) };
+  };
+
+  subscribe: NotifyStore['subscribe'] = async ({ name, on, teams, projects }, at, added = []) => {
+    const filter = { teams: teams && [...teams], projects: projects && [...projects] };
+    await this.#write(SUBSCRIBE, {
+      receiver: name,
+      kinds: JSON.stringify(on),
+      filter: JSON.stringify(filter),
+      at,
+      added: JSON.stringify(added),
+    });
   };
 
   token: NotifyStore['token'] = async ({ receiver, kind }) => {

@@ -588,6 +588,24 @@ export function describeNotifications(h: Harness): void {
       expect(await told(2 * MINUTE)).toMatchObject([{ data: { count: 1 } }]);
     });
 
+    it('tell a receiver nothing of the past of a project that its filter did not have', async () => {
+      const narrow = start({ ...ALL, projects: new Set(['q']) });
+      await narrow.told(0);
+      await narrow.see('p', { x: 'COMPLETED' });
+      clock.advance(25 * HOUR);
+      await narrow.see('p', { x: 'COMPLETED', y: 'COMPLETED' });
+      const { told, see } = start();
+      expect(await told(2 * MINUTE)).toEqual([]);
+      expect(givenUp).toEqual([]);
+      await see('p', { x: 'COMPLETED', y: 'COMPLETED', z: 'COMPLETED' });
+      expect(await told(2 * MINUTE)).toMatchObject([{ data: { count: 1 } }]);
+      // What is known of other projects goes on where it was.
+      await see('q', { x: 'COMPLETED' });
+      expect(await start({ ...ALL, teams: new Set(['search']) }).told(2 * MINUTE)).toMatchObject([
+        { data: { project: 'q', count: 1 } },
+      ]);
+    });
+
     it('tell a receiver only of its projects', async () => {
       const { told, see } = start({ ...ALL, projects: new Set(['q']) });
       await told(0);

@@ -8,6 +8,8 @@ CREATE TABLE evalwatch.receiver (
   since bigint NOT NULL,
   -- Another one after every message of this kind.
   token uuid NOT NULL DEFAULT gen_random_uuid(),
+  -- Its teams and projects in JSON: a project that another filter adds is not told of the time before.
+  filter text NOT NULL,
   -- When it was last known to be configured.
   seen_at bigint NOT NULL,
   PRIMARY KEY (receiver, kind)

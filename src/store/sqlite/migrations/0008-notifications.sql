@@ -8,6 +8,8 @@ CREATE TABLE receiver (
   since INTEGER NOT NULL,
   -- Another one after every message of this kind.
   token TEXT NOT NULL,
+  -- Its teams and projects in JSON: a project that another filter adds is not told of the time before.
+  filter TEXT NOT NULL,
   -- When it was last known to be configured.
   seen_at INTEGER NOT NULL,
   PRIMARY KEY (receiver, kind)
