@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { RECEIVER_OPTIONS } from './rules.ts';
+import { OPTIONS_OF_SOME, optionsOf, RECEIVER_OPTIONS } from './rules.ts';
 import { fileSchema } from './schema.ts';
 
 const POSTGRES_URL = ['postgres_url_file', 'postgres_url_env'];
@@ -44,11 +44,10 @@ export function configJsonSchema(): object {
 
 /** Returns what a receiver of each type needs; it has no options of the others. */
 function receiverTypes(options: readonly string[]): z.core.JSONSchema.JSONSchema[] {
-  const types = Object.entries(RECEIVER_OPTIONS);
-  const ofSome = new Set(types.flatMap(([, { needs, may }]) => [...needs, ...may].flat()));
-  return types.map(([type, { needs, may }]) => {
-    const own = new Set([...needs, ...may].flat());
-    const others = options.filter((option) => ofSome.has(option) && !own.has(option));
+  return Object.entries(RECEIVER_OPTIONS).map(([type, each]) => {
+    const { needs, may } = each;
+    const own = optionsOf(each);
+    const others = options.filter((name) => OPTIONS_OF_SOME.has(name) && !own.includes(name));
     return {
       properties: {
         type: { const: type },

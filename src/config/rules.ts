@@ -183,9 +183,9 @@ export const RECEIVER_OPTIONS: Readonly<Record<Receiver['type'], ReceiverOptions
   teams: { needs: [SECRET_URL], may: [] },
   email: { needs: [['smtp_url_file', 'smtp_url_env'], ['from'], ['to']], may: [] },
 };
-const OPTIONS_OF_SOME = new Set(
-  Object.values(RECEIVER_OPTIONS).flatMap(({ needs, may }) => [...needs, ...may].flat()),
-);
+/** All options of one type that others do not have. */
+export const optionsOf = ({ needs, may }: ReceiverOptions) => [...needs, ...may].flat();
+export const OPTIONS_OF_SOME = new Set(Object.values(RECEIVER_OPTIONS).flatMap(optionsOf));
 
 function checkReceivers(
   receivers: readonly Place[],
@@ -208,33 +208,31 @@ function checkReceiver({ path, place }: Place, context: RulesContext): readonly 
   const type = RECEIVER_TYPES.find((each) => each === place['type']);
   if (type === undefined) return [];
   const { needs, may } = RECEIVER_OPTIONS[type];
-  const own = new Set([...needs, ...may].flat());
-  const present = Object.keys(place).filter(
-    (option) => OPTIONS_OF_SOME.has(option) && place[option] !== undefined,
-  );
-  const wrong = present.filter((option) => !own.has(option));
-  const isClear = (type === 'slack' || type === 'teams') && wrong.includes('url');
-  const missing = needs.filter((group) => !group.some((option) => present.includes(option)));
+  const own = optionsOf(RECEIVER_OPTIONS[type]);
+  const isGiven = (option: string) => place[option] !== undefined;
+  const isClear = type !== 'webhook' && type !== 'email' && isGiven('url');
+  const who = typeof place['name'] === 'string' ? `${quoteId(place['name'])} ` : '';
+  const findings: Finding[] = [];
+  for (const option of OPTIONS_OF_SOME) {
+    if (!isGiven(option) || own.includes(option)) continue;
+    const message =
+      isClear && option === 'url'
+        ? 'is a secret: put it into a file of its own, and name that with url_file'
+        : `does not belong to a receiver of type ${type}: remove it`;
+    findings.push({ path: [...path, option], message });
+  }
+  for (const group of [...needs, ...may]) {
+    const [first, ...others] = group.filter(isGiven);
+    if (first === undefined && needs.includes(group) && !isClear) {
+      findings.push({ path, message: `${who}needs the option ${group.join(' or ')}` });
+    }
+    const message = `cannot be combined with ${first}: remove one of them`;
+    findings.push(...others.map((option) => ({ path: [...path, option], message })));
+  }
+  const variables = own.filter((option) => option.endsWith('_env'));
   return [
-    ...wrong.map((option) => ({
-      path: [...path, option],
-      message:
-        option === 'url' && isClear
-          ? 'is a secret: put it into a file of its own, and name that with url_file'
-          : `does not belong to a receiver of type ${type}: remove it`,
-    })),
-    ...(isClear ? [] : missing).map((group) => {
-      const who = typeof place['name'] === 'string' ? `${quoteId(place['name'])} ` : '';
-      return { path, message: `${who}needs the option ${group.join(' or ')}` };
-    }),
-    ...[...needs, ...may].flatMap((group) => {
-      const [first, ...others] = group.filter((option) => present.includes(option));
-      const message = `cannot be combined with ${first}: remove one of them`;
-      return others.map((option) => ({ path: [...path, option], message }));
-    }),
-    ...present
-      .filter((option) => own.has(option) && option.endsWith('_env'))
-      .flatMap((option) => checkVariable({ path, place }, option, context)),
+    ...findings,
+    ...variables.flatMap((option) => checkVariable({ path, place }, option, context)),
   ];
 }
 

@@ -79,7 +79,16 @@ function replyOf(error: SmtpError | undefined): string {
   return reply === undefined ? '' : ` (${reply.replace('-', ' ')})`;
 }
 
+/** By the code of the error, that of the reply, or the command that was refused. */
 const REFUSALS: Readonly<Record<string, readonly [what: string, advice: string]>> = {
+  EAUTH: [
+    'the login is refused',
+    'Check user and password in the address, percent-encoded; some providers want a password for apps instead of that of the account',
+  ],
+  '530': [
+    'the server wants a login or TLS',
+    'Put user and password into the address, without ?tls=off',
+  ],
   'MAIL FROM': [
     'the sender is refused',
     'Check `from`: the server may take only the address of its login',
@@ -94,11 +103,10 @@ const REFUSALS: Readonly<Record<string, readonly [what: string, advice: string]>
     'Use smtps:// if the port has TLS from the start, or end the address in ?tls=off for a server of your own network without TLS',
   ],
 };
+const REFUSAL = ['the server refuses', 'Ask who runs the mail server'] as const;
 /** At a port with TLS from the start, `smtp://` waits for a greeting that never comes. */
 const TIMEOUT_ADVICE =
   'Check the address, which begins with smtps:// if the port has TLS from the start, as 465 has, and whether a firewall is between here and the receiver';
-const LOGIN_ADVICE =
-  'Check user and password in the address, percent-encoded; some providers want a password for apps instead of that of the account';
 
 /** @throws {ApiError} if the server refused nothing: there was no answer, or no safe connection */
 function refusal(error: SmtpError): Delivery {
@@ -110,14 +118,7 @@ function refusal(error: SmtpError): Delivery {
     throw new ApiError(code === 'ETLS' ? 'tls' : reason, `no answer: ${originalCode}`, details);
   }
   const [what, advice] =
-    code === 'EAUTH'
-      ? ['the login is refused', LOGIN_ADVICE]
-      : responseCode === 530
-        ? [
-            'the server wants a login or TLS',
-            'Put user and password into the address, without ?tls=off',
-          ]
-        : (REFUSALS[command] ?? ['the server refuses', 'Ask who runs the mail server']);
+    REFUSALS[code] ?? REFUSALS[String(responseCode)] ?? REFUSALS[command] ?? REFUSAL;
   const isTemporary = responseCode !== undefined && responseCode < 500;
   return {
     ok: false,
