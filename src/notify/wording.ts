@@ -74,7 +74,10 @@ export function sentence([first, ...rest]: Line): Line {
 
 /** Cuts a text to `max` UTF-16 code units. */
 export function cutTo(text: string, max: number): string {
-  return text.length <= max ? text : `${text.slice(0, max - 1).toWellFormed()}…`;
+  if (text.length <= max) return text;
+  // Half of a character is left out.
+  const start = text.slice(0, max - 1).replace(/[\uD800-\uDBFF]$/, '');
+  return `${start.toWellFormed()}…`;
 }
 
 /** Longer addresses are left out: some receivers refuse the whole message. */

@@ -7,6 +7,18 @@ const titleOf = (message: Message) => plain(headline(wordingOf(message)));
 const itemsOf = (message: Message) =>
   wordingOf(message).items.map(({ head, body }) => `${plain(head)} | ${plain(body)}`);
 
+describe('cutTo', () => {
+  it.each([
+    ['abcd', 'abcd'],
+    ['abcde', 'abc…'],
+    ['ab😀', 'ab😀'],
+    ['ab😀e', 'ab…'],
+    ['a😀de', 'a😀…'],
+  ])('cuts %j without half a character', (text, expected) => {
+    expect(cutTo(text, 4)).toBe(expected);
+  });
+});
+
 describe('headline', () => {
   it.each([
     [all.failed, '3 prompts of checkout-bot failed: OUTPUT_PARSE_ERROR 2, TIMEOUT 1'],
@@ -15,7 +27,7 @@ describe('headline', () => {
     [all.recovered, '1 prompt of checkout-bot is no longer stuck'],
     [
       all.down,
-      'checkout-bot has not been polled since 14:02 UTC (5 min): the service refuses the API key (401)',
+      'checkout-bot has had no successful poll since 14:02 UTC (5 min): the service refuses the API key (401)',
     ],
     [
       all.up,
