@@ -147,11 +147,13 @@ function aboutFailures(message: MessageOf<'prompts.failed'>, maxItems: number): 
     body: failureText(prompt),
   });
   const wording = aboutPrompts(message, 'failed', item, maxItems);
-  const counts = data.causes.map(({ count, error_id, shape }) => [
+  const counts = data.causes.map(({ count, error_id, shape }): Line => [
     `${grouped(count)} × `,
     ...explanation(error_id, shape),
   ]);
-  const isWhole = wording.more.length === 0 || counts.length === 0;
+  const left = data.causes.reduce((rest, { count }) => rest - count, data.count);
+  if (left > 0) counts.push([`${grouped(left)} × another cause, or not known yet`]);
+  const isWhole = wording.more.length === 0 || data.causes.length === 0;
   return {
     ...wording,
     why: errorCounts(data),

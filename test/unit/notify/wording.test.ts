@@ -135,6 +135,7 @@ describe('items', () => {
       'All by cause:',
       '2 × OUTPUT_PARSE_ERROR: The judge returned no JSON after <*> attempts',
       '1 × TIMEOUT: No answer of <*> within <*>',
+      '9,997 × another cause, or not known yet',
     ]);
     expect(wordingOf(all.failed).more).toEqual([]);
   });
