@@ -235,7 +235,10 @@ function aboutProjects(
     const answer = { head: ['The service answered'], body: [outside(first.detail ?? '', 300)] };
     return {
       ...common(message, first.team),
-      title: [name, isUp ? ' is polled again' : ` has not been polled since ${period(first, now)}`],
+      title: [
+        name,
+        isUp ? ' is polled again' : ` has had no successful poll since ${period(first, now)}`,
+      ],
       why: isUp ? [`no successful poll from ${period(first, now)}`] : why,
       items: isUp || !first.detail ? [] : [answer],
       link: linkTo(first.url),
@@ -245,7 +248,9 @@ function aboutProjects(
   const longest = Math.max(
     ...data.projects.map(({ since }) => Date.parse(now) - Date.parse(since)),
   );
-  const verb = isUp ? 'are polled again' : `have not been polled for up to ${duration(longest)}`;
+  const verb = isUp
+    ? 'are polled again'
+    : `have had no successful poll for up to ${duration(longest)}`;
   return {
     ...common(message),
     title: [`${counted(data.count, 'project')} ${verb}`],

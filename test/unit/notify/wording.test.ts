@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { headline, plain, wordingOf } from '../../../src/notify/wording.ts';
+import { cutTo, headline, plain, wordingOf } from '../../../src/notify/wording.ts';
 import * as all from './messages.ts';
 import type { Message } from '../../../src/notify/message.ts';
 
@@ -35,7 +35,7 @@ describe('headline', () => {
     ],
     [
       all.allDown,
-      '112 projects have not been polled for up to 5 min: the service reports an internal error (503)',
+      '112 projects have had no successful poll for up to 5 min: the service reports an internal error (503)',
     ],
     [all.test, 'Test message to search-chat: messages of evalwatch arrive here'],
   ])('of %#', (message, expected) => {
@@ -83,7 +83,7 @@ describe('headline', () => {
     ];
     const message = { ...all.down, data: { ...all.down.data, count: 2, projects } } as Message;
 
-    expect(titleOf(message)).toBe('2 projects have not been polled for up to 5 min');
+    expect(titleOf(message)).toBe('2 projects have had no successful poll for up to 5 min');
     expect(itemsOf(message)).toEqual([
       'checkout-bot (search) since 14:02 UTC (5 min) | The service refuses the API key (401)',
       'b (search) since 14:05 UTC (2 min) | The service does not answer in time',
