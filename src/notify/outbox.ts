@@ -416,6 +416,8 @@ export class Outbox {
     const { store, clock, onGivenUp } = this.#options;
     const receiver = this.#receiver.name;
     const now = clock.now();
+    // An event while it is read is later.
+    const { last: noted } = due;
     const found = await store.dueMoves({
       receiver,
       kind,
@@ -427,7 +429,7 @@ export class Outbox {
       maxMoves: MAX_PROMPTS,
       maxCauses: MAX_CAUSES,
     });
-    const { count, old, last = due.last, waitsSince } = found;
+    const { count, old, last = noted, waitsSince } = found;
     if (found.last !== undefined) {
       const message = count > 0 ? this.#drafts[kind](project, found) : undefined;
       const told = [{ project: project.id, promptId: '', mark: last }];

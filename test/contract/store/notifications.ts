@@ -303,6 +303,23 @@ export function describeNotifications(h: Harness): void {
       expect(await start().told(2 * MINUTE)).toEqual([]);
     });
 
+    it('tell a move that comes while another process is found to have told those before', async () => {
+      const others: (() => Promise<unknown>)[] = [];
+      const slow = storeWith(h.store.notifications, {
+        dueMoves: async (query) => {
+          const found = await h.store.notifications.dueMoves(query);
+          await others.pop()?.();
+          return found;
+        },
+      });
+      const { told, see } = start(ALL, { store: slow });
+      await told(0);
+      await see('p', { x: 'COMPLETED' });
+      expect(await start().told(MINUTE)).toMatchObject([{ data: { count: 1 } }]);
+      others.push(async () => await see('p', { x: 'COMPLETED', y: 'COMPLETED' }));
+      expect(await told(2 * MINUTE)).toMatchObject([{ data: { prompts: [{ prompt_id: 'y' }] } }]);
+    });
+
     it('are stored by one of several processes at the same moment', async () => {
       const { notifications } = h.store;
       await notifications.subscribe(ALL, START);
