@@ -1,9 +1,9 @@
-import { expectationIn, isStuck, type StateExpectation } from '../domain/limits.ts';
+import { expectationIn, isStuck } from '../domain/limits.ts';
 import { isFor, type NotifyKind } from '../domain/receiver.ts';
-import { isUnfinished, type UnfinishedStatus, UNFINISHED_STATUSES } from '../domain/status.ts';
+import { isUnfinished, UNFINISHED_STATUSES } from '../domain/status.ts';
 import type { MonitorEvent } from '../monitor/events.ts';
-import type { Clock } from '../monitor/ports/clock.ts';
 import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
+import { type ConditionOptions, Conditions, type Watched } from './conditions.ts';
 import { type DraftOptions, Drafts, type Outage } from './draft.ts';
 import { MAX_CAUSES, MAX_PROMPTS, type Message } from './message.ts';
 import {
@@ -26,9 +26,6 @@ const OUTAGE_MS = 30_000;
 const SETTLE_MS = 60_000;
 /** Pause before an outcome that was emitted is in the store; then perhaps that of the next failure is too, ms. */
 const OUTCOME_MS = 1000;
-/** A project is down after so many failed polls, or after so many intervals without a poll, but not before this time, ms. */
-const DOWN_POLLS = 3;
-const MIN_DOWN_MS = 5 * 60_000;
 /** Age at which moves are given up, ms. */
 const MAX_AGE_MS = 24 * 60 * 60_000;
 /** Age up to which moves are found that no process has told, ms: those of the last day are told, the others given up. */
@@ -36,15 +33,13 @@ const MAX_FOUND_AGE_MS = 7 * MAX_AGE_MS;
 /** Number of projects that are looked up at once. */
 const PAGE_PROJECTS = 500;
 
-export interface OutboxOptions extends DraftOptions {
+export interface OutboxOptions extends DraftOptions, ConditionOptions {
   readonly store: NotifyStore;
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly clock: ConditionOptions['clock'];
   /** Returns the configured projects by id. */
   readonly projects: () => ReadonlyMap<string, ConfiguredProject>;
   /** Whether this process polls the project, and so tells of it. */
   readonly mayTell: (project: string) => boolean;
-  /** Returns the longest interval of a project's schedule, ms. */
-  readonly maxIntervalMs: (project: string) => number;
   /** Called for moves that are too old to be told, because the receiver did not answer for a day. */
   readonly onGivenUp: (subscription: Subscription, project: string, count: number) => void;
 }
@@ -79,18 +74,6 @@ interface Due {
   last: number;
 }
 
-/** A project of the receiver that this process polls, and what the store has of it. */
-interface Watched {
-  /** Monotonic ms. */
-  readonly since: number;
-  /** Whether prompts were told to be stuck. */
-  isStuckTold: boolean;
-  /** For each status, since when the first prompt is in it that was not told to be stuck, epoch ms; undefined if not read. */
-  readonly untoldSince: Partial<Record<UnfinishedStatus, number>>;
-  /** Since when it is down, as it was told, epoch ms; undefined if that was not told, or is over. */
-  downSince: number | undefined;
-}
-
 /**
  * What is due for one receiver. A message is stored with the note of what it tells, in one transaction, and is sent afterwards: no
  * kill loses it, and each repetition is the same message (docs/specification.md#stored-messages). What is in memory only says where
@@ -98,6 +81,7 @@ interface Watched {
  */
 export class Outbox {
   readonly #options: OutboxOptions;
+  readonly #conditions: Conditions;
   readonly #drafts: Drafts;
   #receiver: Subscriber;
   /** By kind and project. */
@@ -115,6 +99,7 @@ export class Outbox {
   constructor(receiver: Subscriber, options: OutboxOptions) {
     this.#receiver = receiver;
     this.#options = options;
+    this.#conditions = new Conditions(options);
     this.#drafts = new Drafts(options);
   }
 
@@ -272,13 +257,13 @@ export class Outbox {
     const taken = Array.from(ours).filter((id) => !this.#watched.has(id));
     if (taken.length > 0 || !this.#isRead) await this.#read(taken);
     if (on.includes('stuck')) {
-      for (const [id, watched] of this.#watched)
-        if (this.#maySeeStuck(id, watched)) this.#note('stuck', id);
+      for (const [id, watched] of this.#watched) {
+        if (this.#conditions.mayBeStuck(id, watched)) this.#note('stuck', id);
+      }
     }
     if (on.includes('down')) {
-      if (this.#watched.keys().some((id) => this.#outageOf(id) !== undefined)) {
-        this.#note('down', '', { afterMs: OUTAGE_MS });
-      } else this.#due.delete(keyOf('down', ''));
+      if (this.#outages().length > 0) this.#note('down', '', { afterMs: OUTAGE_MS });
+      else this.#due.delete(keyOf('down', ''));
     }
   }
 
@@ -333,56 +318,13 @@ export class Outbox {
     return prompts === undefined || (prompts.lastFailureAt ?? -Infinity) >= since;
   }
 
-  /** Whether a prompt may have become stuck that was not told to be. */
-  #maySeeStuck(id: string, { untoldSince }: Watched): boolean {
-    const { store, health, clock } = this.#options;
-    const oldest = store.snapshot(id)?.listings.get('prompt')?.oldest;
-    // While polls fail, prompts may have moved.
-    if (oldest === undefined || health(id)?.up !== true) return false;
-    return oldest.entries().some(([status, since]) => {
-      const waitingMs = clock.now() - Math.max(since, untoldSince[status] ?? -Infinity);
-      return isStuck(waitingMs, this.#expected(id, status));
+  /** The projects that are down, or no longer, and were not told to be. */
+  #outages(): readonly Outage[] {
+    const { projects, mayTell } = this.#options;
+    return Array.from(this.#watched).flatMap(([id, watched]) => {
+      const project = mayTell(id) ? projects().get(id) : undefined;
+      return (project && this.#conditions.outageOf(project, watched)) ?? [];
     });
-  }
-
-  #expected(project: string, status: UnfinishedStatus): StateExpectation | undefined {
-    return expectationIn(status, this.#options.expectationsOf(project));
-  }
-
-  /** Returns what is to be told of a project: that it is down, or that it was and is no longer; undefined if nothing is. */
-  #outageOf(id: string): Outage | undefined {
-    const project = this.#options.projects().get(id);
-    const watched = this.#watched.get(id);
-    if (project === undefined || watched === undefined || !this.#tells(id)) return undefined;
-    const { downSince } = watched;
-    if (downSince !== undefined) {
-      const until = this.#upSince(id, downSince);
-      return until === undefined ? undefined : { project, since: downSince, until };
-    }
-    const since = this.#downSince(id, watched);
-    return since === undefined ? undefined : { project, since, until: undefined };
-  }
-
-  /** Returns since when a project has not been polled, epoch ms; undefined while it is not down. */
-  #downSince(project: string, watched: Watched): number | undefined {
-    const { store, health: healthOf, clock, maxIntervalMs } = this.#options;
-    const health = healthOf(project);
-    const since = health?.lastSuccessAt ?? store.snapshot(project)?.configuredAt;
-    if (health === undefined || since === undefined) return undefined;
-    const downMs = clock.now() - since;
-    if (downMs <= MIN_DOWN_MS) return undefined;
-    // While this process did not poll it, no poll was missing.
-    const missedMs = Math.min(downMs, clock.monotonic() - watched.since);
-    const isDown =
-      health.consecutiveFailures >= DOWN_POLLS || missedMs > DOWN_POLLS * maxIntervalMs(project);
-    return isDown ? since : undefined;
-  }
-
-  /** Returns since when a project that was down is polled again, epoch ms; undefined while it is not. */
-  #upSince(project: string, downSince: number): number | undefined {
-    const { lastSuccessAt = -Infinity, steadySince } = this.#options.health(project) ?? {};
-    if (lastSuccessAt <= downSince) return undefined;
-    return steadySince !== undefined && steadySince > downSince ? steadySince : lastSuccessAt;
   }
 
   /** Composes and stores what is due, if there is anything; then it is due no longer, or later. @throws {StoreError} */
@@ -402,7 +344,8 @@ export class Outbox {
     const watched = this.#watched.get(due.project);
     if (project === undefined || watched === undefined) return;
     if (watched.isStuckTold && (await this.#tellRecovered(project, watched, token))) return;
-    if (this.#maySeeStuck(project.id, watched)) await this.#tellStuck(project, watched, token);
+    if (this.#conditions.mayBeStuck(project.id, watched))
+      await this.#tellStuck(project, watched, token);
   }
 
   async #tellMoves(
@@ -444,11 +387,11 @@ export class Outbox {
   }
 
   async #tellStuck(project: ConfiguredProject, watched: Watched, token: string): Promise<void> {
-    const { store, clock } = this.#options;
+    const { store, clock, expectationsOf } = this.#options;
     const { id } = project;
     const stuck: WaitingRow[] = [];
     for (const status of UNFINISHED_STATUSES) {
-      const expected = this.#expected(id, status);
+      const expected = expectationIn(status, expectationsOf(id));
       if (expected?.limitMs === undefined) continue;
       const rows = await store.waiting(this.#receiver.name, id, status);
       const now = clock.now();
@@ -474,10 +417,8 @@ export class Outbox {
     watched: Watched,
     token: string,
   ): Promise<boolean> {
-    const { rows, areOthersTold } = await this.#options.store.recovered(
-      this.#receiver.name,
-      project.id,
-    );
+    const { store } = this.#options;
+    const { rows, areOthersTold } = await store.recovered(this.#receiver.name, project.id);
     if (rows.length === 0) return false;
     const told = rows.map(({ promptId }) => ({ project: project.id, promptId, mark: undefined }));
     const message = this.#drafts.recovered(project, rows);
@@ -492,7 +433,7 @@ export class Outbox {
   async #tellOutages(token: string): Promise<void> {
     const receiver = this.#receiver.name;
     this.#noteDown(await this.#options.store.toldProjects({ receiver, kind: 'down' }));
-    const found = Array.from(this.#watched.keys()).flatMap((id) => this.#outageOf(id) ?? []);
+    const found = this.#outages();
     const over = found.filter(({ until }) => until !== undefined);
     const [type, outages] =
       over.length > 0 ? (['projects.up', over] as const) : (['projects.down', found] as const);

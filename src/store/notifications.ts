@@ -1,13 +1,16 @@
 import type { ErrorInfo, NoErrorInfoReason } from '../domain/failure.ts';
-import type { PromptStatus, UnfinishedStatus } from '../domain/status.ts';
 import type { ProjectSnapshot } from '../monitor/ports/store.ts';
 import {
   type CauseRow,
+  type DueMoves,
   type Filter,
   MAX_TOLD,
   type MoveQuery,
   type MoveRow,
   type NotifyStore,
+  type RecoveredRow,
+  type StoredMessage,
+  type WaitingRow,
 } from '../notify/ports.ts';
 import type { Change, Db, Parameters, Write } from './sql.ts';
 
@@ -114,7 +117,8 @@ FROM waiting CROSS JOIN (
 
 /** The moves `t` of a range. */
 function movesIn(kind: MoveQuery['kind']): string {
-  return `SELECT t.record_id, t.record_name, t.at, f.settled_at, f.error_id, f.error_msg, f.reason, f.cause_id
+  return `SELECT t.record_id AS "promptId", t.record_name AS "promptName", t.at, f.cause_id AS cause,
+      f.settled_at AS "settledAt", f.error_id, f.error_msg, f.reason
     FROM evalwatch.project p CROSS JOIN evalwatch.transition t
     LEFT JOIN evalwatch.failure f ON f.transition_id = t.transition_id
     WHERE p.id = :project AND t.project_key = p.project_key AND t.transition_id >= :first AND t.transition_id <= :last
@@ -135,7 +139,7 @@ const CAUSES = `SELECT c.cause, c.count, f.error_id, f.error_msg, f.reason
 /** What a receiver was told of stuck prompts: rows `w`. */
 const TOLD_STUCK = "w.receiver = :receiver AND w.kind = 'stuck'";
 
-const WAITING = `SELECT r.id, r.name, r.since
+const WAITING = `SELECT r.id AS "promptId", r.name AS "promptName", r.status, r.since
   FROM evalwatch.project p CROSS JOIN evalwatch.record r INDEXED BY record_waiting
   WHERE p.id = :project AND r.project_key = p.project_key AND r.kind = 'prompt' AND r.status = :status
     AND NOT r.gone AND r.status IN ('PENDING', 'RUNNING')
@@ -144,8 +148,8 @@ const WAITING = `SELECT r.id, r.name, r.since
   ORDER BY r.since LIMIT :limit`;
 
 /** Selects also how many prompts were told to be stuck, over or not; counted once, as it depends on no row. */
-const RECOVERED = `SELECT w.record_id, r.name, w.status, w.mark,
-    CASE WHEN NOT r.gone THEN r.status END AS next_status, CASE WHEN NOT r.gone THEN r.since END AS next_since,
+const RECOVERED = `SELECT w.record_id AS "promptId", r.name AS "promptName", w.status, w.mark AS since,
+    CASE WHEN NOT r.gone THEN r.status END AS "nextStatus", CASE WHEN NOT r.gone THEN r.since END AS "nextSince",
     (SELECT count(*) FROM evalwatch.project p CROSS JOIN evalwatch.told w
       WHERE p.id = :project AND w.project_key = p.project_key AND ${TOLD_STUCK}) AS told
   FROM evalwatch.project p CROSS JOIN evalwatch.told w
@@ -154,19 +158,10 @@ const RECOVERED = `SELECT w.record_id, r.name, w.status, w.mark,
     AND (r.id IS NULL OR r.gone OR r.status <> w.status OR r.since <> w.mark)
   ORDER BY w.mark, w.record_id LIMIT :limit`;
 
-interface MessageColumns {
-  readonly project: string;
-  readonly created_at: number;
-  readonly content: string;
-}
-
-interface DueColumns {
-  readonly count: number;
-  readonly old: number;
-  readonly first: number | null;
-  readonly last: number | null;
-  readonly waitsSince: number | null;
-}
+/** A row as it is selected. */
+type Selected<Row> = {
+  readonly [Field in keyof Row]: undefined extends Row[Field] ? Row[Field] | null : Row[Field];
+};
 
 interface OutcomeColumns {
   readonly error_id: string | null;
@@ -174,34 +169,10 @@ interface OutcomeColumns {
   readonly reason: NoErrorInfoReason | null;
 }
 
-interface MoveColumns extends OutcomeColumns {
-  readonly record_id: string;
-  readonly record_name: string | null;
-  readonly at: number;
-  readonly settled_at: number | null;
-  readonly cause_id: string | null;
-}
-
-interface CauseColumns extends OutcomeColumns {
-  readonly cause: string;
-  readonly count: number;
-}
-
-interface WaitingColumns {
-  readonly id: string;
-  readonly name: string | null;
-  readonly since: number;
-}
-
-interface RecoveredColumns {
-  readonly record_id: string;
-  readonly name: string | null;
-  readonly status: UnfinishedStatus;
-  readonly mark: number;
-  readonly next_status: PromptStatus | null;
-  readonly next_since: number | null;
-  readonly told: number;
-}
+type DueColumns = Omit<DueMoves, 'moves' | 'causes'> & { readonly first: number | undefined };
+type MoveColumns = Selected<Omit<MoveRow, 'errorInfo' | 'reason'>> &
+  OutcomeColumns & { readonly settledAt: number | null };
+type CauseColumns = Omit<CauseRow, 'errorInfo'> & OutcomeColumns;
 
 /** Notifications in the store of either engine. */
 export class Notifications implements NotifyStore {
@@ -256,13 +227,15 @@ export class Notifications implements NotifyStore {
   };
 
   messages: NotifyStore['messages'] = async (receiver) => {
-    const text = `SELECT p.id AS project, m.created_at, m.content
+    const text = `SELECT p.id AS project, m.created_at AS "createdAt", m.content
       FROM evalwatch.message m JOIN evalwatch.project p ON p.project_key = m.project_key
       WHERE m.receiver = :receiver ORDER BY m.created_at, m.message_id`;
-    const rows = await this.#db.read<MessageColumns>('messages', text, { receiver });
-    return rows.map(({ project, created_at: createdAt, content }) => {
-      return { message: JSON.parse(content), createdAt, project };
-    });
+    const rows = await this.#db.read<Omit<StoredMessage, 'message'> & { readonly content: string }>(
+      'messages',
+      text,
+      { receiver },
+    );
+    return rows.map(({ content, ...row }) => ({ ...row, message: JSON.parse(content) }));
   };
 
   forget: NotifyStore['forget'] = async (receiver, id) => {
@@ -276,65 +249,63 @@ export class Notifications implements NotifyStore {
 
   dueMoves: NotifyStore['dueMoves'] = async (query) => {
     const { kind, project, maxMoves, maxCauses } = query;
-    const [found] = await this.#db.read<DueColumns>(`due_moves_${kind}`, dueMoves(kind), {
+    const [found] = await this.#db.read<Selected<DueColumns>>(`due_moves_${kind}`, dueMoves(kind), {
       ...query,
     });
-    const { count = 0, old = 0, first = null, last = null, waitsSince = null } = found ?? {};
-    const range = first === null || last === null ? undefined : { project, first, last };
+    const none = { count: 0, old: 0, first: undefined, last: undefined, waitsSince: undefined };
+    const { first, ...due }: DueColumns = found ? defined<DueColumns>(found) : none;
+    const range = { project, first, last: due.last };
     return {
-      count,
-      old,
-      last: last ?? undefined,
-      waitsSince: waitsSince ?? undefined,
-      moves: range ? await this.#moves(kind, { ...range, limit: maxMoves }) : [],
-      causes: range && kind === 'failed' ? await this.#causes({ ...range, limit: maxCauses }) : [],
+      ...due,
+      moves: first === undefined ? [] : await this.#moves(kind, { ...range, limit: maxMoves }),
+      causes:
+        first === undefined || kind === 'completed'
+          ? []
+          : await this.#causes({ ...range, limit: maxCauses }),
     };
   };
 
   waiting: NotifyStore['waiting'] = async (receiver, project, status) => {
     const asked = { receiver, project, status, limit: MAX_TOLD + 1 };
-    const rows = await this.#db.read<WaitingColumns>('waiting', WAITING, asked);
-    return rows.map(({ id, name, since }) => {
-      return { promptId: id, promptName: name ?? undefined, status, since };
-    });
+    const rows = await this.#db.read<Selected<WaitingRow>>('waiting', WAITING, asked);
+    return rows.map((row) => defined<WaitingRow>(row));
   };
 
   recovered: NotifyStore['recovered'] = async (receiver, project) => {
     const asked = { receiver, project, limit: MAX_TOLD };
-    const rows = await this.#db.read<RecoveredColumns>('recovered', RECOVERED, asked);
-    return {
-      rows: rows.map((row) => ({
-        promptId: row.record_id,
-        promptName: row.name ?? undefined,
-        status: row.status,
-        since: row.mark,
-        nextStatus: row.next_status ?? undefined,
-        nextSince: row.next_since ?? undefined,
-      })),
-      areOthersTold: rows[0] === undefined || rows[0].told > rows.length,
-    };
+    const rows = await this.#db.read<Selected<RecoveredRow> & { readonly told: number }>(
+      'recovered',
+      RECOVERED,
+      asked,
+    );
+    const areOthersTold = rows[0] === undefined || rows[0].told > rows.length;
+    return { rows: rows.map((row) => defined<RecoveredRow>(row)), areOthersTold };
   };
 
   toldProjects: NotifyStore['toldProjects'] = async ({ receiver, kind }) => {
     const text = `SELECT p.id, min(w.mark) AS since
       FROM evalwatch.told w JOIN evalwatch.project p ON p.project_key = w.project_key
       WHERE w.receiver = :receiver AND w.kind = :kind GROUP BY p.id`;
-    const rows = await this.#db.read<Omit<WaitingColumns, 'name'>>('told_projects', text, {
-      receiver,
-      kind,
-    });
+    const rows = await this.#db.read<{ readonly id: string; readonly since: number }>(
+      'told_projects',
+      text,
+      {
+        receiver,
+        kind,
+      },
+    );
     return new Map(rows.map(({ id, since }) => [id, since]));
   };
 
   async #moves(kind: MoveQuery['kind'], range: Parameters): Promise<readonly MoveRow[]> {
     const rows = await this.#db.read<MoveColumns>(`moves_${kind}`, movesIn(kind), range);
-    return rows.map((row) => ({
-      promptId: row.record_id,
-      promptName: row.record_name ?? undefined,
-      at: row.at,
-      errorInfo: row.settled_at === null ? undefined : errorInfoOf(row),
-      reason: row.reason ?? undefined,
-      cause: row.cause_id ?? undefined,
+    return rows.map(({ promptId, promptName, at, cause, settledAt, ...outcome }) => ({
+      promptId,
+      promptName: promptName ?? undefined,
+      at,
+      errorInfo: settledAt === null ? undefined : errorInfoOf(outcome),
+      reason: outcome.reason ?? undefined,
+      cause: cause ?? undefined,
     }));
   }
 
@@ -346,4 +317,11 @@ export class Notifications implements NotifyStore {
 
 function errorInfoOf({ error_id, error_msg, reason }: OutcomeColumns): ErrorInfo | undefined {
   return reason === null ? { error_id, error_msg } : undefined;
+}
+
+/** Returns the row with undefined for NULL. */
+function defined<Row extends object>(row: Selected<Row>): Row {
+  const fields = Object.entries(row).map(([name, value]) => [name, value ?? undefined]);
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- no field is NULL any more
+  return Object.fromEntries(fields) as Row;
 }
