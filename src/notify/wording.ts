@@ -5,7 +5,6 @@ import { NO_KEY_WORDS, POLL_FAILURE_WORDS, REFUSED_KEY_WORDS } from '../monitor/
 import {
   type DownProject,
   type FailedPrompt,
-  MAX_PROJECTS,
   type Message,
   type MessageOf,
   type PromptRef,
@@ -36,8 +35,8 @@ export interface Wording {
   readonly why: Line;
   /** One for each prompt or project. */
   readonly items: readonly Item[];
-  /** What the items leave out. */
-  readonly more: readonly Line[];
+  /** Returns what the first so many items leave out. */
+  readonly more: (shown: number) => readonly Line[];
   readonly link?: { readonly words: string; readonly url: string } | undefined;
   readonly footer: Line;
 }
@@ -83,17 +82,16 @@ export function cutTo(text: string, max: number): string {
 /** Longer addresses are left out: some receivers refuse the whole message. */
 const MAX_URL = 1000;
 
-/** Words a message. @param maxItems for receivers that take no more */
-export function wordingOf(message: Message, maxItems = MAX_PROJECTS): Wording {
+/** Words a message. */
+export function wordingOf(message: Message): Wording {
   const { type } = message;
-  if (type === 'prompts.failed') return aboutFailures(message, maxItems);
+  if (type === 'prompts.failed') return aboutFailures(message);
   if (type === 'prompts.completed') {
     const item = (prompt: PromptRef) => ({ head: promptParts(prompt), body: [] });
-    return aboutPrompts(message, 'completed', item, maxItems);
+    return aboutPrompts(message, 'completed', item);
   }
-  if (type === 'prompts.stuck' || type === 'prompts.recovered')
-    return aboutStuck(message, maxItems);
-  if (type === 'projects.down' || type === 'projects.up') return aboutProjects(message, maxItems);
+  if (type === 'prompts.stuck' || type === 'prompts.recovered') return aboutStuck(message);
+  if (type === 'projects.down' || type === 'projects.up') return aboutProjects(message);
   return {
     ...common(message),
     title: ['Test message to ', outside(message.data.receiver, 64, 'strong')],
@@ -107,7 +105,7 @@ function common({ type, timestamp }: Message, team: string | null = null) {
     mood: MOODS[type],
     why: [],
     items: [],
-    more: [],
+    more: () => [],
     footer: [
       'evalwatch · ',
       ...(team ? ['team ', outside(team, 60), ' · '] : []),
@@ -122,15 +120,13 @@ function aboutPrompts<Each extends AboutPrompts>(
   message: Each,
   verb: string,
   item: (prompt: Each['data']['prompts'][number]) => Item,
-  maxItems: number,
 ): Wording {
   const { project, team, url, count, prompts } = message.data;
-  const items = prompts.slice(0, maxItems).map(item);
   return {
     ...common(message, team),
     title: [`${counted(count, 'prompt')} of `, outside(project, 60, 'strong'), ` ${verb}`],
-    items,
-    more: andMore(count - items.length),
+    items: prompts.map(item),
+    more: (shown) => andMore(count - shown),
     link: linkTo(url),
   };
 }
@@ -140,31 +136,27 @@ function promptParts({ prompt_id: id, prompt_name: name, url }: PromptRef): Line
   return [outside(name, 100, 'strong', url), ' (', outside(id, 100, 'code'), ')'];
 }
 
-function aboutFailures(message: MessageOf<'prompts.failed'>, maxItems: number): Wording {
+function aboutFailures(message: MessageOf<'prompts.failed'>): Wording {
   const { timestamp: now, data } = message;
   const item = (prompt: FailedPrompt) => ({
     head: [...promptParts(prompt), ` at ${clock(prompt.time, now)}`],
     body: failureText(prompt),
   });
-  const wording = aboutPrompts(message, 'failed', item, maxItems);
   const counts = data.causes.map(({ count, error_id, shape }): Line => [
     `${grouped(count)} × `,
     ...explanation(error_id, shape),
   ]);
   const left = data.causes.reduce((rest, { count }) => rest - count, data.count);
   if (left > 0) counts.push([`${grouped(left)} × another cause, or not known yet`]);
-  const isWhole = wording.more.length === 0 || data.causes.length === 0;
+  const all = data.causes.length === 0 ? [] : [['All by cause:'], ...counts];
   return {
-    ...wording,
+    ...aboutPrompts(message, 'failed', item),
     why: errorCounts(data),
-    more: isWhole ? wording.more : [...wording.more, ['All by cause:'], ...counts],
+    more: (shown) => (shown < data.count ? [...andMore(data.count - shown), ...all] : []),
   };
 }
 
-function aboutStuck(
-  message: MessageOf<'prompts.stuck' | 'prompts.recovered'>,
-  maxItems: number,
-): Wording {
+function aboutStuck(message: MessageOf<'prompts.stuck' | 'prompts.recovered'>): Wording {
   const { type, timestamp: now, data } = message;
   const isOver = type === 'prompts.recovered';
   const limit = ({ limit_seconds }: StuckPrompt) => duration(limit_seconds * 1000);
@@ -179,7 +171,7 @@ function aboutStuck(
   const verb = `${data.count === 1 ? 'is' : 'are'} ${isOver ? 'no longer stuck' : 'stuck'}`;
   const why = new Set(data.prompts.map((each) => `${each.status} longer than ${limit(each)}`));
   return {
-    ...aboutPrompts(message, verb, item, maxItems),
+    ...aboutPrompts(message, verb, item),
     why: isOver ? [] : [Array.from(why).slice(0, 3).join(', ')],
   };
 }
@@ -221,10 +213,7 @@ function explanation(errorId: string | null, words: string | null): Line {
   ];
 }
 
-function aboutProjects(
-  message: MessageOf<'projects.down' | 'projects.up'>,
-  maxItems: number,
-): Wording {
+function aboutProjects(message: MessageOf<'projects.down' | 'projects.up'>): Wording {
   const { type, timestamp: now, data } = message;
   const isUp = type === 'projects.up';
   const reasons = new Set(isUp ? [] : data.projects.map(pollFailureText));
@@ -244,7 +233,6 @@ function aboutProjects(
       link: linkTo(first.url),
     };
   }
-  const shown = data.projects.slice(0, maxItems);
   const longest = Math.max(
     ...data.projects.map(({ since }) => Date.parse(now) - Date.parse(since)),
   );
@@ -255,7 +243,7 @@ function aboutProjects(
     ...common(message),
     title: [`${counted(data.count, 'project')} ${verb}`],
     why,
-    items: shown.map((each) => ({
+    items: data.projects.map((each) => ({
       head: [
         outside(each.project, 60, 'strong', each.url),
         ...(each.team ? [' (', outside(each.team, 60), ')'] : []),
@@ -263,7 +251,7 @@ function aboutProjects(
       ],
       body: reasons.size > 1 ? sentence([pollFailureText(each)].filter(Boolean)) : [],
     })),
-    more: andMore(data.count - shown.length),
+    more: (shown) => andMore(data.count - shown),
     link: linkTo(data.url),
   };
 }

@@ -54,7 +54,7 @@ function textOf(wording: Wording): string {
     ...items.map(({ head, body }) =>
       [`- ${plain(head)}`, plain(body), ...urls(head)].filter(Boolean).join('\n  '),
     ),
-    ...more.map(plain),
+    ...more(items.length).map(plain),
     ...(link === undefined ? [] : [`${link.words}: ${link.url}`]),
     `-- \n${plain(footer)}\n`,
   ].join('\n\n');
@@ -76,7 +76,9 @@ function htmlOf({ mood, title, why, items, more, link, footer }: Wording): strin
 <p style="margin:0 0 4px;font-size:19px;overflow-wrap:anywhere">${MARKS[mood]} ${spans(title)}</p>
 <p style="margin:0 0 20px;overflow-wrap:anywhere">${spans(sentence(why))}</p>
 ${items.map(item).join('\n')}
-${more.map((line) => `<p style="margin:0 0 8px;overflow-wrap:anywhere">${spans(line)}</p>`).join('\n')}
+${more(items.length)
+  .map((line) => `<p style="margin:0 0 8px;overflow-wrap:anywhere">${spans(line)}</p>`)
+  .join('\n')}
 ${link === undefined ? '' : `<p style="margin:20px 0"><a href="${escape(link.url)}" style="display:inline-block;padding:8px 16px;border-radius:6px;background:#0969da;color:#fff;text-decoration:none">${link.words}</a></p>`}
 <p style="margin:20px 0 0;font-size:13px;color:#6e7781">${spans(footer)}</p>
 </div>

@@ -33,7 +33,7 @@ export function slackBody(message: Message): string {
     ...items.map(({ head, body }) =>
       richText(section(head), ...(body.length === 0 ? [] : [section(body, 'rich_text_quote')])),
     ),
-    ...more.map((line) => richText(section(line))),
+    ...more(items.length).map((line) => richText(section(line))),
     ...(link === undefined
       ? []
       : [richText(section([{ text: link.words, style: 'strong', url: link.url }]))]),
@@ -80,7 +80,7 @@ function textOf(wording: Wording): string {
       ...head,
       ...(body.length === 0 ? [] : [': ', ...body]),
     ]),
-    ...wording.more,
+    ...wording.more(wording.items.length),
   ];
   let left = MAX_TEXT - lines.join('').length - last.length - 2;
   for (const line of others.map(markup)) {

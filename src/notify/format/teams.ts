@@ -1,5 +1,13 @@
-import { MAX_PROJECTS, type Message } from '../message.ts';
-import { headline, type Line, MARKS, plain, sentence, wordingOf } from '../wording.ts';
+import type { Message } from '../message.ts';
+import {
+  headline,
+  type Line,
+  MARKS,
+  plain,
+  sentence,
+  type Wording,
+  wordingOf,
+} from '../wording.ts';
 
 /** Maximum of Teams, in bytes. It is not documented for which encoding, so the body fits in both. */
 const MAX_BODY = 28_000;
@@ -9,24 +17,24 @@ const MAX_BODY = 28_000;
  * are left out.
  */
 export function teamsBody(message: Message): string {
-  for (let maxItems = MAX_PROJECTS; ; maxItems--) {
+  const wording = wordingOf(message);
+  for (let shown = wording.items.length; ; shown--) {
     const content = JSON.stringify({
       type: 'message',
       attachments: [
         {
           contentType: 'application/vnd.microsoft.card.adaptive',
           contentUrl: null,
-          content: card(message, maxItems),
+          content: card(wording, shown),
         },
       ],
     });
     const size = Math.max(Buffer.byteLength(content), 2 * content.length);
-    if (size <= MAX_BODY || maxItems === 0) return content;
+    if (size <= MAX_BODY || shown === 0) return content;
   }
 }
 
-function card(message: Message, maxItems: number): object {
-  const wording = wordingOf(message, maxItems);
+function card(wording: Wording, shown: number): object {
   const { mood, title, why, items, more, link, footer } = wording;
   return {
     type: 'AdaptiveCard',
@@ -37,7 +45,7 @@ function card(message: Message, maxItems: number): object {
     body: [
       text([`${MARKS[mood]} `, ...title], { size: 'Medium', weight: 'Bolder' }),
       ...(why.length === 0 ? [] : [text(sentence(why))]),
-      ...items.map(({ head, body }) => ({
+      ...items.slice(0, shown).map(({ head, body }) => ({
         type: 'Container',
         spacing: body.length === 0 ? 'Small' : 'Medium',
         items: [
@@ -47,7 +55,10 @@ function card(message: Message, maxItems: number): object {
             : [{ type: 'Container', style: 'emphasis', spacing: 'Small', items: [text(body)] }]),
         ],
       })),
-      ...more.map((line, index) => ({ ...text(line), spacing: index === 0 ? 'Medium' : 'Small' })),
+      ...more(shown).map((line, index) => ({
+        ...text(line),
+        spacing: index === 0 ? 'Medium' : 'Small',
+      })),
       text(footer, { size: 'Small', isSubtle: true }),
     ],
     ...(link !== undefined && {

@@ -130,14 +130,14 @@ describe('items', () => {
   it('are followed by the number of the others, with all failures by cause', () => {
     const message = { ...all.failed, data: { ...all.failed.data, count: 10_000 } };
 
-    expect(wordingOf(message).more.map(plain)).toEqual([
+    expect(wordingOf(message).more(3).map(plain)).toEqual([
       'and 9,997 more',
       'All by cause:',
       '2 × OUTPUT_PARSE_ERROR: The judge returned no JSON after <*> attempts',
       '1 × TIMEOUT: No answer of <*> within <*>',
       '9,997 × another cause, or not known yet',
     ]);
-    expect(wordingOf(all.failed).more).toEqual([]);
+    expect(wordingOf(all.failed).more(3)).toEqual([]);
   });
 
   it('of a single project are what the service answered', () => {
