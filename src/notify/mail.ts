@@ -5,7 +5,7 @@ import { TIMEOUT_MS } from '../client/request-once.ts';
 import type { SmtpAddress } from '../config/addresses.ts';
 import type { EmailReceiver } from '../domain/receiver.ts';
 import { ApiError, isMistake } from '../monitor/errors.ts';
-import { type Delivery, explainNoAnswer } from './answer.ts';
+import type { Delivery } from './answer.ts';
 import { mailOf } from './format/email.ts';
 import type { Message } from './message.ts';
 import type { SendOptions } from './send.ts';
@@ -51,10 +51,7 @@ export async function sendMail(
     return { ok: true, doubt: `recipients refused: ${rejected.length} of ${to.length}${reply}` };
   } catch (error) {
     signal.throwIfAborted();
-    if (deadline.signal.aborted) {
-      const { reason } = explainNoAnswer(new ApiError('timeout', 'no answer: timeout'));
-      return { ok: false, reason, advice: TIMEOUT_ADVICE };
-    }
+    if (deadline.signal.aborted) throw new ApiError('timeout', 'no answer: timeout');
     if (!(error instanceof Error) || isMistake(error)) throw error;
     return refusal(error);
   } finally {
@@ -104,9 +101,6 @@ const REFUSALS: Readonly<Record<string, readonly [what: string, advice: string]>
   ],
 };
 const REFUSAL = ['the server refuses', 'Ask who runs the mail server'] as const;
-/** At a port with TLS from the start, `smtp://` waits for a greeting that never comes. */
-const TIMEOUT_ADVICE =
-  'Check the address, which begins with smtps:// if the port has TLS from the start, as 465 has, and whether a firewall is between here and the receiver';
 
 /** @throws {ApiError} if the server refused nothing: there was no answer, or no safe connection */
 function refusal(error: SmtpError): Delivery {

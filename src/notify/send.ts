@@ -23,6 +23,10 @@ const MIN_SECRET = 8;
 /** Longest wait that a receiver can ask for. */
 const MAX_RETRY_AFTER_MS = 60 * 60_000;
 
+const PROXY_HINT = '. The request goes by service.proxy_url: check that, too';
+/** At a port with TLS from the start, `smtp://` waits for a greeting that never comes. */
+const SMTPS_HINT = '. A port with TLS from the start, such as 465, needs smtps://';
+
 export interface SendOptions {
   /** CA certificates to trust beside the default ones, and the proxy, which mail does not use. */
   readonly network: Pick<ServiceSettings, 'authorities' | 'proxyUrl'>;
@@ -50,9 +54,10 @@ export async function send(
     if (error instanceof ConfigError) return { ok: false, reason: error.message };
     if (!(error instanceof ApiError)) throw error;
     const { reason, advice } = explainNoAnswer(error);
+    const isSlowMail = receiver.type === 'email' && error.reason === 'timeout';
     const hasProxy = receiver.type !== 'email' && options.network.proxyUrl !== undefined;
-    const proxy = hasProxy ? '. The request goes by service.proxy_url: check that, too' : '';
-    return { ok: false, reason, advice: advice + proxy };
+    const hint = (isSlowMail && SMTPS_HINT) || (hasProxy && PROXY_HINT) || '';
+    return { ok: false, reason, advice: advice + hint };
   }
 }
 

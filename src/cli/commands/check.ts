@@ -138,13 +138,11 @@ const RECEIVER_COLUMNS: readonly Column<Receiver>[] = [
   ['type', ({ type }) => type],
   ['on', ({ on }) => on.join(', ')],
   ['teams', ({ teams }) => teams && [...teams].join(', ')],
-  ['projects', ({ teams, projects }) => toldOf(teams, projects)],
+  [
+    'projects',
+    ({ teams, projects }) => (projects ? [...projects].join(', ') : teams ? undefined : 'all'),
+  ],
 ];
-
-function toldOf(teams: Receiver['teams'], projects: Receiver['projects']): string | undefined {
-  if (teams === undefined && projects === undefined) return 'all';
-  return projects && [...projects].join(', ');
-}
 
 function limitCell(status: UnfinishedStatus, { expect }: ProjectConfig): string {
   const limit = limitText(expect.limits[status]);
