@@ -140,7 +140,7 @@ export const processes: Row = {
       {
         title: 'Waiting messages',
         description:
-          'How long the oldest message of each receiver has waited. Up to two minutes are usual, because messages are gathered. An alert fires after 10 minutes.',
+          'How long the oldest message of each receiver has waited. Up to two minutes are usual, because messages are gathered. An alert fires after 15 minutes.',
         unit: 's',
         width: 12,
         alerts: ['EvalwatchNotificationFailing'],
