@@ -54,12 +54,6 @@ const KIND_OF: Readonly<Record<Message['type'], NotifyKind | 'test'>> = {
   test: 'test',
 };
 
-const OWNERSHIP: ReadonlySet<MonitorEvent['type']> = new Set<MonitorEvent['type']>([
-  'worker.claimed',
-  'worker.released',
-  'worker.lease_lost',
-]);
-
 /** Something that the receiver is probably to be told; the store says what exactly. */
 interface Due {
   readonly kind: NotifyKind;
@@ -125,8 +119,10 @@ export class Outbox {
       if (due !== undefined) this.#awaitOutcomes(due, OUTCOME_MS);
     } else if (type === 'store.commit_refused') {
       this.#forget(event.project);
-    } else if (OWNERSHIP.has(type)) {
-      // Another worker may have told of a project before it comes, or comes back.
+    } else if (type === 'worker.claimed') {
+      this.#lookAgain();
+    } else if (type === 'worker.released' || type === 'worker.lease_lost') {
+      // Another worker may tell of a project before it comes back.
       this.#readAgain();
     } else return false;
     return true;
@@ -224,16 +220,22 @@ export class Outbox {
     due.at = clock.monotonic() + restMs;
   }
 
-  /** Has a project read again at the next look if this process polls it. */
-  #forget(project: string): void {
-    this.#watched.delete(project);
+  /** Has the next call look for projects that have come, and read the stored messages. */
+  #lookAgain(): void {
+    this.#isRead = false;
     this.#lookedAt = -Infinity;
   }
 
+  /** Has a project read again, too, if this process polls it. */
+  #forget(project: string): void {
+    this.#watched.delete(project);
+    this.#lookAgain();
+  }
+
+  /** Has every project read again. */
   #readAgain(): void {
     this.#watched.clear();
-    this.#isRead = false;
-    this.#lookedAt = -Infinity;
+    this.#lookAgain();
   }
 
   /** Reads of projects that have come, drops those that have gone, and finds what has begun without an event. @throws {StoreError} */
@@ -269,12 +271,11 @@ export class Outbox {
 
   /** Reads what the store has of projects that this process polls since recently. @throws {StoreError} */
   async #read(taken: readonly string[]): Promise<void> {
-    const { store, clock } = this.#options;
+    const { store, clock, projects } = this.#options;
     const { name: receiver, on } = this.#receiver;
-    const isSubscribed = this.#isRead;
     // An event meanwhile can set it back.
     this.#isRead = true;
-    if (!isSubscribed) await this.#subscribe();
+    await store.subscribe(this.#receiver, clock.now(), projects().values());
     const since = clock.now() - MAX_FOUND_AGE_MS;
     for (const kind of ['failed', 'completed'] as const) {
       if (!on.includes(kind)) continue;
@@ -296,17 +297,6 @@ export class Outbox {
       this.#noteRecovery(id);
     }
     this.#noteDown(down);
-  }
-
-  /** Subscribes to the projects of the receiver, also to those that its last filter did not have. @throws {StoreError} */
-  async #subscribe(): Promise<void> {
-    const { store, clock, projects } = this.#options;
-    const before = await store.filterOf(this.#receiver.name);
-    const added = Array.from(projects().values()).filter((project) => {
-      return before !== undefined && !isFor(before, project) && isFor(this.#receiver, project);
-    });
-    const ids = added.map(({ id }) => id);
-    await store.subscribe(this.#receiver, clock.now(), ids);
   }
 
   #noteDown(down: ReadonlyMap<string, number>): void {

@@ -2,6 +2,7 @@ import type { ErrorInfo, NoErrorInfoReason } from '../domain/failure.ts';
 import type { NotifyKind, Receiver } from '../domain/receiver.ts';
 import type { PromptStatus, UnfinishedStatus } from '../domain/status.ts';
 import type { ProjectSnapshot } from '../monitor/ports/store.ts';
+import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
 import type { Message } from './message.ts';
 
 // What notifications read and write in the store (docs/specification.md#stored-messages). Times are epoch ms.
@@ -123,16 +124,14 @@ export const MAX_TOLD = 2000;
 export interface NotifyStore {
   /** Returns what is in memory of a project that this process polls; undefined for others. */
   snapshot(project: string): ProjectSnapshot | undefined;
-  /** With which filter a receiver has subscribed; undefined if it has not. */
-  filterOf(receiver: string): Promise<Filter | undefined>;
   /**
-   * Notes a subscriber: what happened before this is not told, for kinds that are new, and for all kinds of the projects that its
-   * filter has added.
+   * Notes a subscriber: what happened before this is not told, for kinds that are new, and for those of these projects that the
+   * filter of the receiver did not have. Changes nothing if all is known.
    */
   subscribe(
     subscriber: Pick<Receiver, 'name' | 'on'> & Partial<Filter>,
     at: number,
-    added?: readonly string[],
+    projects?: Iterable<ConfiguredProject>,
   ): Promise<void>;
   /** The fence of a subscription, to be read before what a message tells; undefined if the subscription is gone. */
   token(subscription: Subscription): Promise<string | undefined>;

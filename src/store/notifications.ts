@@ -1,4 +1,5 @@
 import type { ErrorInfo, NoErrorInfoReason } from '../domain/failure.ts';
+import { isFor } from '../domain/receiver.ts';
 import type { ProjectSnapshot } from '../monitor/ports/store.ts';
 import {
   type CauseRow,
@@ -169,6 +170,16 @@ interface OutcomeColumns {
   readonly reason: NoErrorInfoReason | null;
 }
 
+interface SubscribedColumns {
+  readonly kind: string;
+  readonly filter: string;
+}
+
+interface SinceColumns {
+  readonly id: string;
+  readonly since: number;
+}
+
 type DueColumns = Omit<DueMoves, 'moves' | 'causes'> & { readonly first: number | undefined };
 type MoveColumns = Selected<Omit<MoveRow, 'errorInfo' | 'reason'>> &
   OutcomeColumns & { readonly settledAt: number | null };
@@ -187,25 +198,21 @@ export class Notifications implements NotifyStore {
     this.snapshot = snapshot;
   }
 
-  filterOf: NotifyStore['filterOf'] = async (receiver) => {
-    const text = 'SELECT r.filter FROM evalwatch.receiver r WHERE r.receiver = :receiver LIMIT 1';
-    const [row] = await this.#db.read<{ readonly filter: string }>('filter', text, { receiver });
-    if (row === undefined) return undefined;
-    const { teams, projects }: Record<keyof Filter, readonly string[] | undefined> = JSON.parse(
-      row.filter,
-    );
-    return { teams: teams && new Set(teams), projects: projects && new Set(projects) };
-  };
-
-  subscribe: NotifyStore['subscribe'] = async ({ name, on, teams, projects }, at, added = []) => {
-    const filter = { teams: teams && [...teams], projects: projects && [...projects] };
-    await this.#write(SUBSCRIBE, {
-      receiver: name,
-      kinds: JSON.stringify(on),
-      filter: JSON.stringify(filter),
-      at,
-      added: JSON.stringify(added),
+  subscribe: NotifyStore['subscribe'] = async (subscriber, at, configured = []) => {
+    const { name: receiver, on, teams, projects } = subscriber;
+    const filter = JSON.stringify({
+      teams: teams && [...teams],
+      projects: projects && [...projects],
     });
+    const text = 'SELECT r.kind, r.filter FROM evalwatch.receiver r WHERE r.receiver = :receiver';
+    const rows = await this.#db.read<SubscribedColumns>('subscriptions', text, { receiver });
+    const before = rows[0]?.filter ?? filter;
+    if (before === filter && on.every((kind) => rows.some((row) => row.kind === kind))) return;
+    const [old, next] = [readFilter(before), readFilter(filter)];
+    const added = Array.from(configured).filter((each) => isFor(next, each) && !isFor(old, each));
+    const ids = added.map(({ id }) => id);
+    const values = { kinds: JSON.stringify(on), filter, added: JSON.stringify(ids) };
+    await this.#write(SUBSCRIBE, { receiver, at, ...values });
   };
 
   token: NotifyStore['token'] = async ({ receiver, kind }) => {
@@ -286,14 +293,8 @@ export class Notifications implements NotifyStore {
     const text = `SELECT p.id, min(w.mark) AS since
       FROM evalwatch.told w JOIN evalwatch.project p ON p.project_key = w.project_key
       WHERE w.receiver = :receiver AND w.kind = :kind GROUP BY p.id`;
-    const rows = await this.#db.read<{ readonly id: string; readonly since: number }>(
-      'told_projects',
-      text,
-      {
-        receiver,
-        kind,
-      },
-    );
+    const asked: Parameters = { receiver, kind };
+    const rows = await this.#db.read<SinceColumns>('told_projects', text, asked);
     return new Map(rows.map(({ id, since }) => [id, since]));
   };
 
@@ -313,6 +314,12 @@ export class Notifications implements NotifyStore {
     const rows = await this.#db.read<CauseColumns>('causes_in_range', CAUSES, range);
     return rows.map((row) => ({ cause: row.cause, count: row.count, errorInfo: errorInfoOf(row) }));
   }
+}
+
+function readFilter(text: string): Filter {
+  const filter: { readonly teams?: string[]; readonly projects?: string[] } = JSON.parse(text);
+  const { teams, projects } = filter;
+  return { teams: teams && new Set(teams), projects: projects && new Set(projects) };
 }
 
 function errorInfoOf({ error_id, error_msg, reason }: OutcomeColumns): ErrorInfo | undefined {
