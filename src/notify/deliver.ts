@@ -41,11 +41,17 @@ export interface DelivererOptions<Receiver extends Named> {
   readonly onError: (error: unknown) => void;
 }
 
+interface Failing {
+  /** Since when every attempt has failed, epoch ms, and why the last one did. */
+  readonly since: number;
+  readonly reason: string;
+}
+
 /** A receiver as the status page and scrapes show it. */
 export interface ReceiverState {
   readonly name: string;
-  /** Since when every attempt has failed, epoch ms, and why the last one did; undefined if none failed, or it works again. */
-  readonly failing: { readonly since: number; readonly reason: string } | undefined;
+  /** Undefined if no attempt failed, or it works again. */
+  readonly failing: Failing | undefined;
   /** Since when something waits for it, epoch ms; undefined if nothing does. */
   readonly oldestDueAt: number | undefined;
 }
@@ -60,14 +66,14 @@ interface Rest {
 interface Lane<Receiver> {
   readonly outbox: OutboxFor<Receiver>;
   /** As last configured; undefined if the receiver was removed, which ends its loop. */
-  receiver: Receiver | undefined;
-  work: Promise<void> | undefined;
-  rest: Rest | undefined;
+  receiver?: Receiver | undefined;
+  work?: Promise<void>;
+  rest?: Rest | undefined;
   /** Whether there was news since the last look. */
   hasNews: boolean;
-  failing: { readonly since: number; readonly reason: string; readonly count: number } | undefined;
+  failing?: (Failing & { readonly count: number }) | undefined;
   /** The message that was answered or given up, until the store has forgotten it. */
-  ended: Message | undefined;
+  ended?: Message | undefined;
 }
 
 /**
@@ -87,7 +93,10 @@ export class Deliverer<Receiver extends Named> {
   configure(receivers: readonly Receiver[]): void {
     for (const lane of this.#lanes.values()) lane.receiver = undefined;
     for (const receiver of receivers) {
-      const lane = this.#lanes.get(receiver.name) ?? newLane(this.#options.outboxOf(receiver));
+      const lane: Lane<Receiver> = this.#lanes.get(receiver.name) ?? {
+        outbox: this.#options.outboxOf(receiver),
+        hasNews: true,
+      };
       this.#lanes.set(receiver.name, lane);
       lane.outbox.configure(receiver);
       lane.receiver = receiver;
@@ -126,7 +135,7 @@ export class Deliverer<Receiver extends Named> {
     const { waits } = this.#options.shutdown;
     while (lane.receiver !== undefined && !waits.aborted) {
       try {
-        await this.#step(name, lane, lane.receiver);
+        await this.#step(lane, lane.receiver);
       } catch (error) {
         // The store itself emits its failure.
         if (!(error instanceof StoreError)) throw error;
@@ -137,7 +146,7 @@ export class Deliverer<Receiver extends Named> {
   }
 
   /** Sends the next message and waits as long as the answer demands, or waits until there is one. @throws {StoreError} */
-  async #step(name: string, lane: Lane<Receiver>, receiver: Receiver): Promise<void> {
+  async #step(lane: Lane<Receiver>, receiver: Receiver): Promise<void> {
     const { clock, emit } = this.#options;
     await forget(lane);
     lane.hasNews = false;
@@ -151,14 +160,14 @@ export class Deliverer<Receiver extends Named> {
     if (clock.now() - createdAt >= MAX_AGE_MS) {
       emit({
         type: 'notification.given_up',
-        receiver: name,
+        receiver: receiver.name,
         project,
         message: message.type,
         count: 'count' in message.data ? message.data.count : 1,
         reason: lane.failing?.reason,
       });
     } else {
-      const pauseMs = await this.#attempt(name, lane, receiver, message);
+      const pauseMs = await this.#attempt(lane, receiver, message);
       if (pauseMs !== undefined) {
         // A reload meanwhile may have corrected it.
         if (lane.receiver === receiver) await this.#rest(lane, pauseMs, { isIdle: false });
@@ -171,23 +180,21 @@ export class Deliverer<Receiver extends Named> {
 
   /** Sends a message once. Returns how long to wait before the next attempt, ms; undefined if the receiver has it. */
   async #attempt(
-    name: string,
     lane: Lane<Receiver>,
     receiver: Receiver,
     message: Message,
   ): Promise<number | undefined> {
     const { send, clock, emit, shutdown } = this.#options;
+    const { name } = receiver;
+    const { failing } = lane;
     const delivery = await send(receiver, message, { signal: shutdown.requests, clock });
     if (delivery.ok) {
       const { doubt } = delivery;
       const { id, type } = message;
       emit({ type: 'notification.sent', receiver: name, id, message: type, doubt });
-      if (lane.failing !== undefined) {
-        emit({
-          type: 'notification.recovered',
-          receiver: name,
-          failuresBefore: lane.failing.count,
-        });
+      if (failing !== undefined) {
+        const { count: failuresBefore } = failing;
+        emit({ type: 'notification.recovered', receiver: name, failuresBefore });
       }
       lane.failing = undefined;
       return undefined;
@@ -195,10 +202,10 @@ export class Deliverer<Receiver extends Named> {
     // The end of the grace period is no failure of the receiver.
     if (shutdown.requests.aborted) return 0;
     const { reason, statusCode, retryAfterMs } = delivery;
-    if (lane.failing === undefined) {
+    if (failing === undefined) {
       emit({ type: 'notification.failed', receiver: name, reason, statusCode });
     }
-    const { since, count } = lane.failing ?? { since: clock.now(), count: 0 };
+    const { since, count } = failing ?? { since: clock.now(), count: 0 };
     lane.failing = { since, reason, count: count + 1 };
     return retryAfterMs === undefined
       ? Math.min(MIN_PAUSE_MS * 2 ** count, MAX_PAUSE_MS)
@@ -223,16 +230,4 @@ async function forget<Receiver>(lane: Lane<Receiver>): Promise<void> {
   if (lane.ended === undefined) return;
   await lane.outbox.done(lane.ended);
   lane.ended = undefined;
-}
-
-function newLane<Receiver>(outbox: OutboxFor<Receiver>): Lane<Receiver> {
-  return {
-    outbox,
-    receiver: undefined,
-    work: undefined,
-    rest: undefined,
-    hasNews: false,
-    failing: undefined,
-    ended: undefined,
-  };
 }
