@@ -156,6 +156,8 @@ export class Deliverer<Receiver extends Named> {
       if (!lane.hasNews) await this.#rest(lane, waitMs, { isIdle: true });
       return;
     }
+    // A reload meanwhile may have removed it, or changed its address.
+    if (lane.receiver !== receiver) return;
     const { message, createdAt, project } = next;
     if (clock.now() - createdAt >= MAX_AGE_MS) {
       emit({

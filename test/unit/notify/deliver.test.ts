@@ -305,6 +305,15 @@ describe('a reload', () => {
     expect(deliverer.states().map(({ name }) => name)).toEqual(['b']);
   });
 
+  it('sends nothing to a receiver that it removes while its message is looked up', async () => {
+    const { world, add, after, attempts } = setUp();
+    add('a', '1');
+    world.configure('a');
+    world.configure();
+    await after(0);
+    expect(attempts).toEqual([]);
+  });
+
   it('has a failing receiver tried at once', async () => {
     const { world, add, after, attempts } = setUp();
     world.answer = () => refuses();
