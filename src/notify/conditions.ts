@@ -3,7 +3,6 @@ import type { UnfinishedStatus } from '../domain/status.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollHealth } from '../monitor/ports/store.ts';
 import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
-import type { Outage } from './draft.ts';
 import type { NotifyStore } from './ports.ts';
 
 /** A project is down after so many failed polls, or after so many intervals without a poll, but not before this time, ms. */
@@ -29,6 +28,13 @@ export interface Watched {
   readonly untoldSince: Partial<Record<UnfinishedStatus, number>>;
   /** Since when it is down, as it was told, epoch ms; undefined if that was not told, or is over. */
   downSince: number | undefined;
+}
+
+/** A project that was polled last at one time, and perhaps again at another. Epoch ms. */
+export interface Outage {
+  readonly project: ConfiguredProject;
+  readonly since: number;
+  readonly until: number | undefined;
 }
 
 /** Finds in memory what begins and ends without an event. */

@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { causeOf } from '../domain/cause.ts';
-import { DEFAULT_LIMIT_MS, expectationIn, type ExpectationsOf } from '../domain/limits.ts';
+import { DEFAULT_LIMIT_MS, expectationIn } from '../domain/limits.ts';
 import { promptUrl } from '../domain/prompt-url.ts';
-import type { Clock } from '../monitor/ports/clock.ts';
-import type { PollHealth } from '../monitor/ports/store.ts';
 import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
+import type { ConditionOptions, Outage } from './conditions.ts';
 import {
   type DownProject,
   MAX_PROJECTS,
@@ -19,22 +18,15 @@ import { cutTo } from './wording.ts';
 /** Maximum length of a text of the service. */
 const MAX_TEXT = 300;
 
-export interface DraftOptions {
-  readonly clock: Pick<Clock, 'now'>;
-  readonly health: (project: string) => PollHealth | undefined;
-  readonly expectationsOf: ExpectationsOf;
+export interface DraftOptions extends Pick<
+  ConditionOptions,
+  'clock' | 'health' | 'expectationsOf'
+> {
   /** `web.external_url` without a slash at its end, and `service.prompt_url`. */
   readonly addresses: () => {
     readonly externalUrl: string | undefined;
     readonly promptUrl: string | undefined;
   };
-}
-
-/** A project that was polled last at one time, and perhaps again at another. Epoch ms. */
-export interface Outage {
-  readonly project: ConfiguredProject;
-  readonly since: number;
-  readonly until: number | undefined;
 }
 
 /** Makes messages of what the store has, and words nothing. */

@@ -3,8 +3,8 @@ import { isFor, type NotifyKind } from '../domain/receiver.ts';
 import { isUnfinished, UNFINISHED_STATUSES } from '../domain/status.ts';
 import type { MonitorEvent } from '../monitor/events.ts';
 import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
-import { type ConditionOptions, Conditions, type Watched } from './conditions.ts';
-import { type DraftOptions, Drafts, type Outage } from './draft.ts';
+import { type ConditionOptions, Conditions, type Outage, type Watched } from './conditions.ts';
+import { type DraftOptions, Drafts } from './draft.ts';
 import { MAX_CAUSES, MAX_PROMPTS, type Message } from './message.ts';
 import {
   type Composed,
@@ -35,7 +35,6 @@ const PAGE_PROJECTS = 500;
 
 export interface OutboxOptions extends DraftOptions, ConditionOptions {
   readonly store: NotifyStore;
-  readonly clock: ConditionOptions['clock'];
   /** Returns the configured projects by id. */
   readonly projects: () => ReadonlyMap<string, ConfiguredProject>;
   /** Whether this process polls the project, and so tells of it. */

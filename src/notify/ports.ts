@@ -28,7 +28,7 @@ export interface StoredMessage {
 }
 
 /** Something that a receiver has been told, or forgets. */
-export interface Told {
+interface Told {
   readonly project: string;
   /** Of a stuck prompt; empty otherwise. */
   readonly promptId: string;
