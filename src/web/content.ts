@@ -72,6 +72,8 @@ export interface ReceiverState {
   readonly name: string;
   /** Since when it has taken no message, and why not the last one; undefined while it takes them. */
   readonly failing: { readonly since: number; readonly reason: string } | undefined;
+  /** Since when something waits for it, epoch ms; undefined if nothing does. */
+  readonly oldestDueAt: number | undefined;
 }
 
 /**

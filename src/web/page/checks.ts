@@ -23,6 +23,8 @@ const RECENT_MS = 60 * 60 * 1000;
 const MAX_LOST_RUNS = 2;
 /** The same limit as in the alert EvalwatchErrorInfoBacklog. */
 const MAX_BACKLOG_AGE_MS = 30 * 60 * 1000;
+/** The same limit as in the alert EvalwatchNotificationFailing. */
+const MAX_DUE_MS = 10 * 60 * 1000;
 
 type Verdict = Omit<Check, 'name'>;
 type Views = PageData['views'];
@@ -153,14 +155,20 @@ function backlogCheck(
 }
 
 function receiverCheck({ receivers }: MonitorState, now: number): Verdict {
-  const failing = receivers.flatMap(({ name, failing: state }) =>
-    state === undefined
-      ? []
-      : html`, <strong>${name} has failed</strong> for ${duration(now - state.since)}:
-          ${untrustedText(state.reason, 300).shown}`,
-  );
+  const troubles = receivers.flatMap(({ name, failing, oldestDueAt = now }) => {
+    if (failing !== undefined) {
+      const { shown } = untrustedText(failing.reason, 300);
+      return html`, <strong>${name} has failed</strong> for ${duration(now - failing.since)}:
+        ${shown}`;
+    }
+    const dueMs = now - oldestDueAt;
+    // No attempt was made: perhaps the store cannot say what is due.
+    return dueMs > MAX_DUE_MS
+      ? html`, <strong>what is due for ${name} was not sent</strong> for ${duration(dueMs)}`
+      : [];
+  });
   return {
-    level: failing.length === 0 ? 'ok' : 'warn',
-    text: html`${grouped(receivers.length - failing.length)} work${failing}`,
+    level: troubles.length === 0 ? 'ok' : 'warn',
+    text: html`${grouped(receivers.length - troubles.length)} work${troubles}`,
   };
 }
