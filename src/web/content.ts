@@ -68,7 +68,7 @@ export interface MonitorState {
   readonly receivers: readonly ReceiverState[];
 }
 
-export interface ReceiverState {
+interface ReceiverState {
   readonly name: string;
   /** Since when it has taken no message, and why not the last one; undefined while it takes them. */
   readonly failing: { readonly since: number; readonly reason: string } | undefined;
