@@ -123,6 +123,7 @@ export class EventLog {
       case 'notification.sent':
       case 'notification.failed':
       case 'notification.recovered':
+      case 'notification.store_failed':
       case 'notification.given_up':
         this.#notified(event);
         break;
@@ -243,12 +244,14 @@ export class EventLog {
     );
   }
 
-  #notified(event: EventOf<`notification.${'sent' | 'failed' | 'recovered' | 'given_up'}`>): void {
+  #notified(
+    event: EventOf<`notification.${'sent' | 'failed' | 'recovered' | 'store_failed' | 'given_up'}`>,
+  ): void {
     const { receiver } = event;
     if (event.type === 'notification.sent') {
       const { id, message, doubt } = event;
       const fields = { event: 'notification.sent', receiver, message_id: id, message };
-      if (doubt === undefined) this.#logger.debug(fields, 'Message sent');
+      if (doubt === undefined) this.#logger.info(fields, 'Message sent');
       else
         this.#logger.warn({ ...fields, reason: doubt }, 'Message sent, but something seems wrong');
     } else if (event.type === 'notification.failed') {
@@ -262,6 +265,11 @@ export class EventLog {
       this.#logger.info(
         { event: 'notification.recovered', receiver, consecutive_failures },
         'A receiver takes messages again',
+      );
+    } else if (event.type === 'notification.store_failed') {
+      this.#logger.error(
+        { event: 'notification.store_failed', receiver, err: event.error },
+        'The store cannot say what a receiver is to be told; it is asked again every 5 s',
       );
     } else {
       const { project, message, count, reason } = event;

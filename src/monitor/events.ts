@@ -197,6 +197,12 @@ export type MonitorEvent =
       readonly failuresBefore: number;
     }
   | {
+      /** The first of several failures of the store in a row, which told a receiver nothing. */
+      readonly type: 'notification.store_failed';
+      readonly receiver: string;
+      readonly error: Error;
+    }
+  | {
       /** A receiver is never told this, because it is too old. */
       readonly type: 'notification.given_up';
       readonly receiver: string;

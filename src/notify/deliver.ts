@@ -132,13 +132,16 @@ export class Deliverer<Receiver extends Named> {
   }
 
   async #run(name: string, lane: Lane<Receiver>): Promise<void> {
-    const { waits } = this.#options.shutdown;
-    while (lane.receiver !== undefined && !waits.aborted) {
+    const { emit, shutdown } = this.#options;
+    let isStoreFailing = false;
+    while (lane.receiver !== undefined && !shutdown.waits.aborted) {
       try {
         await this.#step(lane, lane.receiver);
+        isStoreFailing = false;
       } catch (error) {
-        // The store itself emits its failure.
         if (!(error instanceof StoreError)) throw error;
+        if (!isStoreFailing) emit({ type: 'notification.store_failed', receiver: name, error });
+        isStoreFailing = true;
         await this.#rest(lane, STORE_PAUSE_MS, { isIdle: false });
       }
     }

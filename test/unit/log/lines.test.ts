@@ -397,13 +397,15 @@ it('the lines of notifications name the receiver, once for each outage', () => {
       },
       { type: 'notification.failed', receiver, reason, statusCode: 403 },
       { type: 'notification.recovered', receiver, failuresBefore: 3 },
+      { type: 'notification.store_failed', receiver, error: new StoreError('other', 'x') },
       { type: 'notification.given_up', receiver, project: 'p', message, count: 2, reason },
     ),
   ).toEqual([
-    'debug notification.sent receiver="search-chat" message_id="m" message="prompts.failed"',
+    'info notification.sent receiver="search-chat" message_id="m" message="prompts.failed"',
     'warn notification.sent receiver="search-chat" message_id="m" message="prompts.failed" reason="recipients refused: 1 of 2"',
     'warn notification.failed receiver="search-chat" reason="403 invalid_token" status_code=403',
     'info notification.recovered receiver="search-chat" consecutive_failures=3',
+    'error notification.store_failed receiver="search-chat" err={"type":"StoreError","message":"x"}',
     'error notification.given_up receiver="search-chat" project="p" message="prompts.failed" count=2 reason="403 invalid_token"',
   ]);
 });

@@ -260,7 +260,7 @@ describe('a receiver that fails', () => {
 
 describe('a failing store', () => {
   it('is asked again every 5 s', async () => {
-    const { world, add, after, attempts, deliverer } = setUp('a');
+    const { world, add, after, attempts, deliverer, log } = setUp('a');
     await after(0);
     add('a', '1');
     world.failingStore = 'next';
@@ -272,6 +272,9 @@ describe('a failing store', () => {
       await after(SECOND);
     }
     expect(world.looks - looks).toBe(12);
+    expect(log.events).toEqual([
+      { type: 'notification.store_failed', receiver: 'a', error: expect.any(StoreError) as Error },
+    ]);
     world.failingStore = undefined;
     await after(5 * SECOND);
     expect(attempts).toHaveLength(1);
