@@ -90,6 +90,7 @@ async function run(
   await Promise.all(Array.from({ length: size.workers }, () => joinIn(scene, source)));
   await settle(scene);
   print(`${size.workers} workers share ${projects} projects`);
+  const schemaVersion = await servers.schemaVersion();
 
   let ticks = 0;
   for (let n = 0; n < size.upgrades; n += 1) {
@@ -101,7 +102,7 @@ async function run(
       ticks += checked.ticks;
       scene.found.push(...checked.doubled);
     }
-    if ((await servers.schemaVersion()) !== next.schemaVersion) {
+    if ((await servers.schemaVersion()) !== schemaVersion + 1) {
       throw new Error('the next version has not migrated');
     }
   }
@@ -246,14 +247,14 @@ CREATE TABLE evalwatch.made_up (project_key bigint PRIMARY KEY, text text NOT NU
 INSERT INTO evalwatch.made_up SELECT project_key, id FROM evalwatch.project;
 CREATE INDEX transition_record ON evalwatch.transition (record_id);
 `;
-const LAST = "  { file: '0007-token.sql', compatibleFrom: 7 },\n";
+const END = '\n];\n\n/** The schema version that this program writes. */';
 
 /** Copies the sources and adds a made-up migration; `await using` removes the copy. */
 async function copyOfNextVersion() {
   const copy = await copyWithBug({
     file: 'store/postgres/sql/migrate.ts',
-    replace: [[LAST, `${LAST}  { file: '0008-made-up.sql', compatibleFrom: 7 },\n`]],
+    replace: [[END, `{ file: 'made-up.sql', compatibleFrom: 7 },${END}`]],
   });
-  await writeFile(join(copy.source, 'store/postgres/migrations/0008-made-up.sql'), MADE_UP);
-  return { ...copy, schemaVersion: 8 };
+  await writeFile(join(copy.source, 'store/postgres/migrations/made-up.sql'), MADE_UP);
+  return copy;
 }
