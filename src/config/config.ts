@@ -66,7 +66,7 @@ export interface Config {
   readonly log: { readonly level: LogLevel };
   /** Undefined if no heartbeat is requested. */
   readonly heartbeat: HeartbeatUrl | undefined;
-  /** Who is told by messages, in the order of the file. */
+  /** The receivers of messages, in the order of the file. */
   readonly notify: readonly Receiver[];
 }
 

@@ -27,7 +27,7 @@ export interface EmailReceiver extends Told {
   readonly to: readonly string[];
 }
 
-/** Whom messages are sent to, and about what. Addresses and secrets are read at each attempt. */
+/** A receiver of messages, and what it is told of. Addresses and secrets are read at each attempt. */
 export type Receiver = HttpReceiver | EmailReceiver;
 
 /** Whether a receiver is told of a project: of its team or of itself. */

@@ -5,7 +5,7 @@ import type { ApiError } from '../monitor/errors.ts';
 export type Delivery =
   | {
       readonly ok: true;
-      /** Of an answer by HTTP. */
+      /** The status code of an answer by HTTP. */
       readonly statusCode?: number | undefined;
       /** What seems wrong although the message was taken. */
       readonly doubt?: string | undefined;

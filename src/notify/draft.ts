@@ -59,7 +59,7 @@ export class Drafts {
     return { ...this.#head(), type: 'prompts.stuck', data };
   }
 
-  /** Of prompts that were stuck and are no longer. */
+  /** Returns the message of prompts that were stuck and are no longer. */
   recovered(project: ConfiguredProject, rows: readonly RecoveredRow[]): Message {
     const prompts = rows.slice(0, MAX_PROMPTS).map((row) => ({
       ...this.#stuckPrompt(project, row),
@@ -70,7 +70,7 @@ export class Drafts {
     return { ...this.#head(), type: 'prompts.recovered', data };
   }
 
-  /** Of projects that are down, or up again. */
+  /** Returns the message of projects that are down, or up again. */
   outages(type: 'projects.down' | 'projects.up', outages: readonly Outage[]): Message {
     const { externalUrl } = this.#options.addresses();
     const data = {

@@ -7,7 +7,7 @@ import type { Message } from './message.ts';
 
 // What notifications read and write in the store (docs/specification.md#stored-messages). Times are epoch ms.
 
-/** Of which projects a receiver is told. */
+/** The projects that a receiver is told of. */
 export type Filter = Pick<Receiver, 'teams' | 'projects'>;
 
 /** A receiver, without its address. */
@@ -30,13 +30,13 @@ export interface StoredMessage {
 /** Something that a receiver has been told, or forgets. */
 interface Told {
   readonly project: string;
-  /** Of a stuck prompt; empty otherwise. */
+  /** The id of a stuck prompt; empty otherwise. */
   readonly promptId: string;
-  /** Of a stuck prompt. */
+  /** The status in which a prompt is stuck. */
   readonly status?: UnfinishedStatus | undefined;
   /**
-   * Of `failed` and `completed`: the last transition that has been told. Of `stuck` and `down`: when that began. Undefined when it
-   * is over.
+   * The last transition of `failed` or `completed` that has been told, or when `stuck` or `down` began; undefined when that is
+   * over.
    */
   readonly mark: number | undefined;
 }

@@ -30,7 +30,7 @@ const SMTPS_HINT = '. A port with TLS from the start, such as 465, needs smtps:/
 export interface SendOptions {
   /** CA certificates to trust beside the default ones, and the proxy, which mail does not use. */
   readonly network: Pick<ServiceSettings, 'authorities' | 'proxyUrl'>;
-  /** Of evalwatch. */
+  /** The version of evalwatch. */
   readonly version: string;
   readonly clock: Pick<Clock, 'now' | 'monotonic' | 'timeout'>;
   /** Ends the attempt. */
