@@ -30,7 +30,7 @@ export interface Watched {
   downSince: number | undefined;
 }
 
-/** A project that was polled last at one time, and perhaps again at another. Epoch ms. */
+/** A project that has not been polled since a time, and until another one if that is over. Epoch ms. */
 export interface Outage {
   readonly project: ConfiguredProject;
   readonly since: number;

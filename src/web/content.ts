@@ -64,7 +64,7 @@ export interface MonitorState {
   readonly missedRuns: number;
   readonly skippedRuns: number;
   readonly lastLostRunAt: number | undefined;
-  /** Whom messages are sent to: with several workers, whether they take those of this one. */
+  /** The receivers of messages; with several workers, as this one has seen them. */
   readonly receivers: readonly ReceiverState[];
 }
 
