@@ -40,7 +40,7 @@ function variants(id: string): readonly string[] {
   ]);
   return [
     ...usual,
-    ...NAMES.map((name) => JSON.stringify({ id, status: 'RUNNING', name })),
+    ...NAMES.map((name) => JSON.stringify({ id, status: 'RUNNING', name, experiment: name })),
     ` { "id" :\t${quoted} , "status":"RUNNING"\n}\r`,
     `{"id":${escaped(id)},"status":"\\u0046AILED"}`,
     `{"id":"other","id":${quoted},"status":"FAILED"}`,
@@ -90,7 +90,14 @@ const ODDITIES = [
     JSON.stringify({ id: 'prompt-6', status }),
   ),
   ...[null, 7, true, ['x'], {}].map((name) =>
-    JSON.stringify({ id: 'prompt-7', status: 'FAILED', name, timestamp: name, constructor: name }),
+    JSON.stringify({
+      id: 'prompt-7',
+      status: 'FAILED',
+      name,
+      timestamp: name,
+      metric: name,
+      constructor: name,
+    }),
   ),
 ];
 

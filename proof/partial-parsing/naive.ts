@@ -92,6 +92,9 @@ function read(items: readonly unknown[], kind: Kind, keys: readonly string[]): L
       statusRaw: known === undefined ? statusRaw : undefined,
       name: clean(fields['name'], 1024),
       timestamp: clean(fields['timestamp'], 1024),
+      experiment: clean(fields['experiment'], 512) || undefined,
+      dataset: clean(fields['dataset'], 512) || undefined,
+      metric: clean(fields['metric'], 512) || undefined,
     });
   }
   return {

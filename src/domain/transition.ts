@@ -150,6 +150,9 @@ function differs(before: KnownRecord, observed: ObservedRecord): boolean {
     before.missing > 0 ||
     before.statusRaw !== observed.statusRaw ||
     before.name !== observed.name ||
-    before.timestamp !== observed.timestamp
+    before.timestamp !== observed.timestamp ||
+    before.experiment !== observed.experiment ||
+    before.dataset !== observed.dataset ||
+    before.metric !== observed.metric
   );
 }

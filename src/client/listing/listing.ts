@@ -21,6 +21,9 @@ import { KnownItems, type ItemTable } from './table.ts';
 const MAX_ID_LENGTH = 512;
 const MAX_TEXT_LENGTH = 1024;
 const MAX_STATUS_LENGTH = 256;
+const MAX_LABEL_LENGTH = 512;
+/** Labels that are kept to be found again: a usual listing repeats a few in thousands of items. */
+const MAX_KEPT_LABELS = 1000;
 /** Positions of anomalous items that are kept for each reason. */
 const MAX_INDEXES = 10;
 /** About the memory that a record takes besides its texts, bytes. */
@@ -64,6 +67,7 @@ export class ListingReader {
   readonly #items: KnownItems;
   /** The new items in their order. */
   readonly #read: ReadItem[] = [];
+  readonly #labels: LabelReader;
   readonly #anomalies = new Anomalies();
   /** Ids of items that are not remembered, as their anomalies count in each listing. */
   readonly #unusualIds = new Set<string>();
@@ -78,6 +82,7 @@ export class ListingReader {
   constructor(options: ReaderOptions) {
     const { previous, allowDifference, scrub, scanner } = options;
     this.#options = options;
+    this.#labels = new LabelReader(scrub);
     // With another key, the texts of known items could be scrubbed differently.
     const isComparable = allowDifference && isItemTable(previous) && previous.scrub === scrub;
     this.#last = isComparable ? previous : undefined;
@@ -187,7 +192,10 @@ export class ListingReader {
     }
     const name = readText(fields['name'], scrub);
     const timestamp = readText(fields['timestamp'], scrub);
-    return { ...status, id, name, timestamp };
+    const experiment = this.#labels.read(fields['experiment']);
+    const dataset = this.#labels.read(fields['dataset']);
+    const metric = this.#labels.read(fields['metric']);
+    return { ...status, id, name, timestamp, experiment, dataset, metric };
   }
 
   /** Returns the ids that the last listing had and this one lacks, and those that both a known and a new item have. */
@@ -235,6 +243,29 @@ export class ListingReader {
       }
     }
     return { records, idsWithoutStatus, complete, anomalies: this.#anomalies.summaries() };
+  }
+}
+
+/** Reads labels. Those of one text share the memory of it, and are scrubbed once. */
+class LabelReader {
+  readonly #scrub: Scrub;
+  /** Clean texts by the raw ones. */
+  readonly #kept = new Map<string, string>();
+
+  constructor(scrub: Scrub) {
+    this.#scrub = scrub;
+  }
+
+  /** Returns the label; undefined if there is none. */
+  read(raw: unknown): string | undefined {
+    if (typeof raw !== 'string' || raw === '') return undefined;
+    const kept = this.#kept.get(raw);
+    if (kept !== undefined) return kept;
+    const label = cleanText(raw, MAX_LABEL_LENGTH, this.#scrub);
+    if (raw.length <= MAX_LABEL_LENGTH && this.#kept.size < MAX_KEPT_LABELS) {
+      this.#kept.set(raw, label);
+    }
+    return label;
   }
 }
 

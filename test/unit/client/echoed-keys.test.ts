@@ -42,6 +42,7 @@ const FIELDS: Readonly<
 > = {
   name: [1024, async (text) => (await read({ name: text })).name],
   timestamp: [1024, async (text) => (await read({ timestamp: text })).timestamp],
+  experiment: [512, async (text) => (await read({ experiment: text })).experiment],
   status: [256, async (text) => (await read({ status: text })).statusRaw],
   error_id: [1024, (text) => info({ error_id: text })?.error_id],
   error_msg: [8192, (text) => info({ error_msg: text })?.error_msg],

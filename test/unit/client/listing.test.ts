@@ -35,12 +35,12 @@ async function failure(items: unknown, kind?: Kind): Promise<ApiError> {
 }
 
 describe('an item', () => {
-  it('is read with its id, status, name and timestamp, and other fields are ignored', async () => {
-    const listing = await read([
-      { id: 'p1', status: 'RUNNING', name: 'one', timestamp: '3 o’clock', metric: {}, extra: [1] },
-    ]);
+  it('is read with its texts and labels, and other fields are ignored', async () => {
+    const texts = { name: 'one', timestamp: '3 o’clock' };
+    const labels = { experiment: 'nightly 42', dataset: 'd-1', metric: 'exact_match' };
+    const listing = await read([{ id: 'p1', status: 'RUNNING', ...texts, ...labels, extra: [1] }]);
     expect([...listing.records.values()]).toEqual([
-      { id: 'p1', status: 'RUNNING', statusRaw: undefined, name: 'one', timestamp: '3 o’clock' },
+      { id: 'p1', status: 'RUNNING', statusRaw: undefined, ...texts, ...labels },
     ]);
     expect(listing).toMatchObject({ complete: true, anomalies: [] });
   });
@@ -52,6 +52,18 @@ describe('an item', () => {
   ])('is valid with a name and a timestamp that are %s', async (_, fields) => {
     const listing = await read([{ id: 'p1', status: 'RUNNING', ...fields }]);
     expect(listing.records.get('p1')).toMatchObject({ name: undefined, timestamp: undefined });
+    expect(listing.anomalies).toEqual([]);
+  });
+
+  it.each([
+    ['absent', {}],
+    ['null', { experiment: null, dataset: null, metric: null }],
+    ['empty', { experiment: '', dataset: '', metric: '' }],
+    ['of another type', { experiment: 7, dataset: ['d'], metric: { name: 'm' } }],
+  ])('is valid with labels that are %s, and has none', async (_, fields) => {
+    const listing = await read([{ id: 'p1', status: 'RUNNING', ...fields }]);
+    const none = { experiment: undefined, dataset: undefined, metric: undefined };
+    expect(listing.records.get('p1')).toMatchObject(none);
     expect(listing.anomalies).toEqual([]);
   });
 
@@ -165,13 +177,18 @@ describe('anomalies', () => {
 });
 
 describe('the texts of an item', () => {
-  it('are cut by code points: names and timestamps at 1,024, raw statuses at 256', async () => {
+  it('are cut by code points: names and timestamps at 1,024, labels at 512, raw statuses at 256', async () => {
     const long = '😀'.repeat(2000);
-    const listing = await read([{ id: 'p1', status: long, name: long, timestamp: long }]);
+    const labels = { experiment: long, dataset: long, metric: long };
+    const texts = { status: long, name: long, timestamp: long, ...labels };
+    const listing = await read([{ id: 'p1', ...texts }]);
     expect(listing.records.get('p1')).toMatchObject({
       statusRaw: '😀'.repeat(256),
       name: '😀'.repeat(1024),
       timestamp: '😀'.repeat(1024),
+      experiment: '😀'.repeat(512),
+      dataset: '😀'.repeat(512),
+      metric: '😀'.repeat(512),
     });
   });
 
@@ -184,6 +201,22 @@ describe('the texts of an item', () => {
       name: `${'n'.repeat(1020)}[red`,
       timestamp: '[redacted]',
     });
+  });
+
+  it('are labels, each like the first item with it', async () => {
+    const fields = { status: 'PENDING', experiment: `e-${KEY}`, dataset: 'a\ud800b', metric: 'm' };
+    const many = Array.from({ length: 1500 }, (_, index) => ({ metric: `m-${index}` }));
+    const items = [...many, { metric: 'm-0' }].map((own, index) => {
+      return { ...fields, ...own, id: `p${index}` };
+    });
+    const { records } = await read(items);
+    expect(
+      [...records.values()].map(({ experiment, dataset, metric }) => {
+        return { experiment, dataset, metric };
+      }),
+    ).toEqual(
+      items.map(({ metric }) => ({ experiment: 'e-[redacted]', dataset: 'a\ufffdb', metric })),
+    );
   });
 
   it('have lone surrogates and U+0000 replaced by U+FFFD', async () => {

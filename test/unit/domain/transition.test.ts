@@ -87,7 +87,7 @@ const paused = { status: 'UNKNOWN', statusRaw: 'PAUSED' } as const;
 const first = { baselined: false, records: new Map<string, KnownRecord>() };
 
 it.each<readonly [KnownListing, Listing, string]>([
-  // The raw status, the name or the timestamp alone changes no time.
+  // The raw status, the name, the timestamp or a label alone changes no time.
   [
     known({ ...paused, statusRaw: 'X' }),
     listing({ a: 'UNKNOWN' }),
@@ -99,6 +99,9 @@ it.each<readonly [KnownListing, Listing, string]>([
     listing({ a: 'UNKNOWN' }),
     'a UNKNOWN since 1000 missing 0',
   ],
+  [known({ experiment: 'e' }), listing({ a: 'PENDING' }), 'a PENDING since 1000 missing 0'],
+  [known({ dataset: 'd' }), listing({ a: 'PENDING' }), 'a PENDING since 1000 missing 0'],
+  [known({ metric: 'm' }), listing({ a: 'PENDING' }), 'a PENDING since 1000 missing 0'],
   // The clock was set back.
   [
     known({ since: 9000 }),
