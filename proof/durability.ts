@@ -43,9 +43,7 @@ const BUGS: readonly Bug[] = [
     part: 'power cuts',
     what: 'statuses in a transaction before that of their transitions',
     file: 'store/sqlite/sql/poll-commit.ts',
-    replace: [
-      ['upsertRecords(key, kind, records);\n', `upsertRecords(key, kind, records);\n${SPLIT}`],
-    ],
+    replace: [['upsertRecords(key, kind, rows);\n', `upsertRecords(key, kind, rows);\n${SPLIT}`]],
     notice: /torn statuses/,
   },
   {

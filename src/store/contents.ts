@@ -1,6 +1,7 @@
 /** The tables of a store in the order in which they can be filled, with their keys. Both engines have the same columns. */
 export const TABLES = {
   project: 'project_key',
+  label: 'label_id',
   record: 'project_key, kind, id',
   transition: 'transition_id',
   failure: 'transition_id',

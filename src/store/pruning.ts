@@ -69,6 +69,7 @@ const STEPS: readonly Change[] = [
   ),
   deleteTransitions('prune_waste_transitions', waste('transition')),
   deleteRows('prune_waste_records', 'record', RECORD),
+  deleteRows('prune_waste_labels', 'label', 'label_id'),
   deleteRows('prune_waste_durations', 'prompt_duration', DURATION),
   // Looks up the first days of each status in the primary key instead of reading every row.
   deleteRows(
@@ -87,6 +88,7 @@ const STEPS: readonly Change[] = [
     last: `DELETE FROM evalwatch.waste AS w WHERE ${[
       'transition',
       'record',
+      'label',
       'prompt_duration',
       'error_total',
       'told',

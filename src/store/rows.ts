@@ -21,6 +21,7 @@ import type {
   StatusRow,
   TransitionRow,
 } from '../monitor/ports/store.ts';
+import type { LabelNumbers } from './labels.ts';
 
 // Rows that both engines select, and their conversion to domain types. The engines differ only in their booleans.
 
@@ -81,16 +82,25 @@ export type RecordColumns = readonly [
   since: number,
   missing: number,
   gone: Flag,
+  ...labels: LabelNumbers,
 ];
 
-export function toKnownRecord(row: RecordColumns): KnownRecord {
-  const [id, status, statusRaw, name, timestamp, since, missing, gone] = row;
+/** @param labels the texts of the labels that the row refers to */
+export function toKnownRecord(
+  row: RecordColumns,
+  labels: ReadonlyMap<number | null, string>,
+): KnownRecord {
+  const [id, status, statusRaw, name, timestamp, since, missing, gone, ...numbers] = row;
+  const [experiment, dataset, metric] = numbers;
   return {
     id,
     status,
     statusRaw: statusRaw ?? undefined,
     name: name ?? undefined,
     timestamp: timestamp ?? undefined,
+    experiment: labels.get(experiment),
+    dataset: labels.get(dataset),
+    metric: labels.get(metric),
     since,
     missing,
     gone: Boolean(gone),

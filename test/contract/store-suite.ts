@@ -6,6 +6,7 @@ import { describeEvents } from './store/events.ts';
 import { describeFailureCounts } from './store/failure-counts.ts';
 import { describeFailures } from './store/failures.ts';
 import { createHarness, type OpenStore } from './store/harness.ts';
+import { describeLabels } from './store/labels.ts';
 import { describeNotifications } from './store/notifications.ts';
 import { describePolls } from './store/polls.ts';
 import { describeProjects } from './store/projects.ts';
@@ -27,6 +28,7 @@ export function describeContents(name: string, open: OpenStore): void {
     const harness = createHarness(open);
     describeProjects(harness);
     describePolls(harness);
+    describeLabels(harness);
     describeSnapshots(harness);
     describeFailures(harness);
     describeFailureCounts(harness);

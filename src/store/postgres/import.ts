@@ -150,6 +150,8 @@ function toStored(table: Table, row: Row): Readonly<Record<string, unknown>> {
 const SET_NUMBERS = `SELECT
   setval('evalwatch.transition_transition_id_seq', greatest($1::bigint, 1), $1 > 0),
   setval('evalwatch.settlement_settlement_id_seq', greatest($2::bigint, 1), $2 > 0),
+  setval('evalwatch.label_label_id_seq', (SELECT coalesce(max(label_id), 1) FROM evalwatch.label),
+    EXISTS (SELECT FROM evalwatch.label)),
   setval('evalwatch.project_project_key_seq',
     (SELECT coalesce(max(project_key), 1) FROM evalwatch.project),
     EXISTS (SELECT FROM evalwatch.project))`;

@@ -56,7 +56,8 @@ interface Rule {
   readonly sql: string;
 }
 
-const OF_PROJECTS = 'record transition failure prompt_duration error_total told message'.split(' ');
+const OF_PROJECTS =
+  'record label transition failure prompt_duration error_total told message'.split(' ');
 
 const RULES: readonly Rule[] = [
   {
@@ -65,6 +66,15 @@ const RULES: readonly Rule[] = [
       (table) => `SELECT DISTINCT '${table} of project ' || project_key FROM ${table}
         WHERE project_key NOT IN (SELECT project_key FROM project UNION ALL SELECT project_key FROM waste)`,
     ).join(' UNION ALL ')}
+      ${['experiment', 'dataset', 'metric']
+        .map(
+          (
+            label,
+          ) => `UNION ALL SELECT kind || ' ' || quote(id) || ' of project ' || project_key || ' has the ${label} ' || ${label} FROM record r
+        WHERE ${label} IS NOT NULL AND NOT EXISTS (
+          SELECT 1 FROM label l WHERE l.label_id = r.${label} AND l.project_key = r.project_key)`,
+        )
+        .join(' ')}
       UNION ALL SELECT 'failure ' || transition_id FROM failure
         WHERE transition_id NOT IN (SELECT transition_id FROM transition)
       UNION ALL SELECT 'settlement ' || settlement_id FROM settlement

@@ -18,7 +18,11 @@ const SLOW_INDEXES = `
     INSERT INTO public.seen VALUES (current_setting('statement_timeout'), current_setting('client_connection_check_interval'));
   END $$;
   CREATE EVENT TRIGGER slow ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION slow();`;
-const TO_VERSION_7 = `
+const TO_VERSION_8 = `
+  DROP TABLE evalwatch.label;
+  ALTER TABLE evalwatch.record DROP COLUMN experiment, DROP COLUMN dataset, DROP COLUMN metric;
+  UPDATE evalwatch.schema_version SET version = 8;`;
+const TO_VERSION_7 = `${TO_VERSION_8}
   DROP TABLE evalwatch.receiver, evalwatch.told, evalwatch.message;
   UPDATE evalwatch.schema_version SET version = 7;`;
 const TO_VERSION_6 = `${TO_VERSION_7}
@@ -81,7 +85,7 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
 
     await Promise.all([one.migrate(), other.migrate()]);
 
-    expect(await db.query(VERSION)).toEqual([{ version: 8 }]);
+    expect(await db.query(VERSION)).toEqual([{ version: 9 }]);
     expect(await db.query(INDEX)).toHaveLength(1);
     expect(await db.query('SELECT DISTINCT * FROM seen')).toEqual([
       { statement_timeout: '1d', check_interval: '10s' },
@@ -163,7 +167,7 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
     expect(await db.query(projects)).toEqual([{ tokens: 2, owner: null }]);
     expect(await db.query('SELECT FROM evalwatch.worker')).toEqual([]);
     const schema = 'SELECT version, compatible_from FROM evalwatch.schema_version';
-    expect(await db.query(schema)).toEqual([{ version: 8, compatible_from: 7 }]);
+    expect(await db.query(schema)).toEqual([{ version: 9, compatible_from: 7 }]);
     // Of version 6: the renewal of a lease.
     const renewal =
       "UPDATE evalwatch.worker SET expires_at = now(), config_digest = 'd' WHERE worker = 'old'";
@@ -177,12 +181,33 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
     await using worker = await open(db.url);
     await worker.migrate();
     const schema = 'SELECT version, compatible_from FROM evalwatch.schema_version';
-    expect(await db.query(schema)).toEqual([{ version: 8, compatible_from: 7 }]);
+    expect(await db.query(schema)).toEqual([{ version: 9, compatible_from: 7 }]);
     expect(await old.see('p', { x: 'COMPLETED' }, 2000)).toHaveLength(1);
     await old.store.notifications.subscribe({ name: 'chat', on: ['completed'] }, 1);
     expect(await db.query('SELECT receiver, since::integer FROM evalwatch.receiver')).toEqual([
       { receiver: 'chat', since: 1 },
     ]);
+  });
+
+  it('to version 9 keeps records, without labels, and lets a worker of version 8 write more', async () => {
+    await using db = await create();
+    await using owner = await db.owner(['p']);
+    await db.query(TO_VERSION_8);
+    // As version 8 writes it.
+    const write = (id: string) =>
+      db.query(
+        `INSERT INTO evalwatch.record
+           (project_key, kind, id, name, since, missing, gone, status, status_raw, timestamp)
+         SELECT project_key, 'prompt', '${id}', NULL, 7, 0, false, 'RUNNING', NULL, NULL FROM evalwatch.project`,
+      );
+    await write('x');
+    await using worker = await open(db.url);
+    await worker.migrate();
+    await write('y');
+    const { listings } = await owner.store.loadKnown('p', ['prompt']);
+    expect([...(listings.get('prompt')?.records.values() ?? [])]).toMatchObject(
+      ['x', 'y'].map((id) => ({ id, since: 7, experiment: undefined, metric: undefined })),
+    );
   });
 
   it('counts durations of prompts in PENDING and RUNNING from the stored transitions', async () => {
@@ -246,7 +271,7 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
 
     await worker.migrate();
 
-    expect(await db.query(VERSION)).toEqual([{ version: 8 }]);
+    expect(await db.query(VERSION)).toEqual([{ version: 9 }]);
     expect(await db.query(INDEX_ITSELF)).toEqual(before);
   });
 
@@ -267,6 +292,6 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
     await blocking.end();
     await using next = await open(db.url);
     await next.migrate();
-    expect(await db.query(VERSION)).toEqual([{ version: 8 }]);
+    expect(await db.query(VERSION)).toEqual([{ version: 9 }]);
   });
 });

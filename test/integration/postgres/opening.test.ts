@@ -19,7 +19,7 @@ describePostgres('a PostgreSQL store', (open) => {
     await using db = await open();
     const workers = await Promise.all(Array.from({ length: 4 }, () => db.worker()));
     const [row] = await db.query('SELECT * FROM evalwatch.schema_version');
-    expect(row).toMatchObject({ version: 8, compatible_from: 7 });
+    expect(row).toMatchObject({ version: 9, compatible_from: 7 });
     expect(workers[0]?.store.serverVersion).toMatch(/^\d+\.\d+$/);
   });
 
@@ -37,7 +37,7 @@ describePostgres('a PostgreSQL store', (open) => {
 
       await Promise.all(starting);
       const [row] = await db.query('SELECT * FROM evalwatch.schema_version');
-      expect(row).toMatchObject({ version: 8 });
+      expect(row).toMatchObject({ version: 9 });
     },
   );
 
@@ -53,11 +53,11 @@ describePostgres('a PostgreSQL store', (open) => {
   });
 
   it.each([
-    ['of a newer version that this one can work with', 'version = 9, compatible_from = 8', 'done'],
+    ['of a newer version that this one can work with', 'version = 10, compatible_from = 9', 'done'],
     [
       'of a newer version that it cannot work with',
-      'version = 9, compatible_from = 9',
-      'the database of store.postgres_url_file or _env has schema version 9, this evalwatch supports 8: run the newer evalwatch that wrote it',
+      'version = 10, compatible_from = 10',
+      'the database of store.postgres_url_file or _env has schema version 10, this evalwatch supports 9: run the newer evalwatch that wrote it',
     ],
   ])('opens only if its schema is compatible: %s', async (_name, change, outcome) => {
     await using db = await open();

@@ -1,6 +1,7 @@
 import type { KnownListing } from '../../../domain/record.ts';
 import type { Kind } from '../../../domain/status.ts';
 import type { Summary } from '../../../domain/summary.ts';
+import type { LabelColumns } from '../../labels.ts';
 import { type RecordColumns, toKnownRecord } from '../../rows.ts';
 import { builtStatement, type Statement } from '../database.ts';
 
@@ -11,6 +12,8 @@ export interface KnownRow {
   readonly token: string;
   readonly summaries: Readonly<Record<Kind, Summary>>;
   readonly records: Readonly<Partial<Record<Kind, readonly RecordColumns[] | null>>>;
+  /** At least those of the records. */
+  readonly labels: readonly LabelColumns[] | null;
 }
 
 /** Builds the query of `Store.loadKnown`, which reads everything at one moment. */
@@ -31,33 +34,49 @@ export function knownQuery(
 
 /** Builds the text of `knownQuery`. Its parameters are the project and the ids of each restricted kind, in this order. */
 function textOf(kinds: readonly Kind[], only: OnlyThese): string {
-  let lastParameter = 1;
-  const records = kinds.map((kind) => {
-    // `OFFSET 0` makes the planner look each id up in the index. The ids come as JSON: the length of an array makes the server
-    // plan anew, which took longer than the rest.
-    const found = only.has(kind)
-      ? `json_array_elements_text($${(lastParameter += 1)}::json) AS wanted(id) CROSS JOIN LATERAL (
+  const restricted = kinds.filter((kind) => only.has(kind));
+  // `OFFSET 0` makes the planner look each id up in the index. The ids come as JSON: the length of an array makes the server
+  // plan anew, which took longer than the rest.
+  const found = restricted.map(
+    (kind, index) => `some_${kind} AS MATERIALIZED (
+          SELECT r.* FROM evalwatch.project p
+          CROSS JOIN json_array_elements_text($${index + 2}::json) AS wanted(id) CROSS JOIN LATERAL (
              SELECT * FROM evalwatch.record r
              WHERE r.project_key = p.project_key AND r.kind = '${kind}' AND r.id = wanted.id
-             OFFSET 0) r`
-      : `evalwatch.record r WHERE r.project_key = p.project_key AND r.kind = '${kind}'`;
-    return `'${kind}',
+             OFFSET 0) r
+          WHERE p.id = $1)`,
+  );
+  const records = kinds.map(
+    (kind) => `'${kind}',
       (SELECT json_agg(json_build_array(r.id, r.status, r.status_raw, r.name, r.timestamp, r.since,
-         r.missing, r.gone))
-       FROM ${found})`;
-  });
-  return `SELECT p.token, json_build_object('prompt', p.prompts, 'dataset', p.datasets) AS summaries,
-          json_build_object(${records.join(', ')}) AS records
+         r.missing, r.gone, r.experiment, r.dataset, r.metric))
+       FROM ${
+         only.has(kind)
+           ? `some_${kind} r`
+           : `evalwatch.record r WHERE r.project_key = p.project_key AND r.kind = '${kind}'`
+       })`,
+  );
+  // A project has hardly more labels than its records refer to. Those of few records are looked up.
+  const labels =
+    restricted.length < kinds.length
+      ? 'evalwatch.label l WHERE l.project_key = p.project_key'
+      : `(${restricted.map((kind) => `SELECT unnest(ARRAY[experiment, dataset, metric]) FROM some_${kind}`).join(' UNION ')}) AS used(label_id)
+        CROSS JOIN LATERAL (SELECT * FROM evalwatch.label l WHERE l.label_id = used.label_id OFFSET 0) l`;
+  return `${found.length > 0 ? `WITH ${found.join(', ')}` : ''}
+        SELECT p.token, json_build_object('prompt', p.prompts, 'dataset', p.datasets) AS summaries,
+          json_build_object(${records.join(', ')}) AS records,
+          ${kinds.length === 0 ? 'NULL' : `(SELECT json_agg(json_build_array(l.label_id, l.text)) FROM ${labels})`} AS labels
         FROM evalwatch.project p WHERE p.id = $1`;
 }
 
 export function toListings(
-  { summaries, records }: KnownRow,
+  { summaries, records, labels }: KnownRow,
   kinds: readonly Kind[],
 ): ReadonlyMap<Kind, KnownListing> {
+  const texts = new Map<number | null, string>(labels);
   return new Map(
     kinds.map((kind) => {
-      const known = (records[kind] ?? []).map((row) => toKnownRecord(row));
+      const known = (records[kind] ?? []).map((row) => toKnownRecord(row, texts));
       const baselined = summaries[kind].baselined === true;
       return [kind, { baselined, records: new Map(known.map((record) => [record.id, record])) }];
     }),

@@ -1,6 +1,7 @@
 import type { Kind, Status } from '../../../domain/status.ts';
 import type { Summary } from '../../../domain/summary.ts';
 import type { CommittedTransition, PollCommit } from '../../../monitor/ports/store.ts';
+import { LabelPlaces } from '../../labels.ts';
 import { toHealthColumns } from '../../rows.ts';
 import { builtStatement, type Statement } from '../database.ts';
 
@@ -35,8 +36,10 @@ interface CommitParts {
 const ADDED = `
 added AS (
   INSERT INTO evalwatch.record
-    (project_key, kind, id, name, since, missing, gone, status, status_raw, timestamp)
-  SELECT project_key, kind, id, name, since, missing, gone, status, status_raw, timestamp
+    (project_key, kind, id, name, since, missing, gone, status, status_raw, timestamp,
+     experiment, dataset, metric)
+  SELECT project_key, kind, id, name, since, missing, gone, status, status_raw, timestamp,
+    experiment, dataset, metric
   FROM record WHERE is_new
 ),`;
 
@@ -50,7 +53,7 @@ const COUNTED = `,
 counted AS (
   INSERT INTO evalwatch.prompt_duration AS stored (project_key, status, day, bucket, count)
   SELECT fenced.project_key, d.status, d.day, d.bucket, d.count
-  FROM fenced CROSS JOIN json_to_recordset($16)
+  FROM fenced CROSS JOIN json_to_recordset($17)
     AS d(status text, day integer, bucket integer, count bigint)
   ON CONFLICT (project_key, status, day, bucket) DO UPDATE SET count = stored.count + excluded.count
 )`;
@@ -76,15 +79,35 @@ WITH fenced AS (
   WHERE id = $1 AND token = $2
   RETURNING project_key, token
 ),
+label AS MATERIALIZED (
+  SELECT fenced.project_key, n.place, n.text, known.label_id IS NULL AS is_new,
+    coalesce(known.label_id, nextval('evalwatch.label_label_id_seq')::integer) AS label_id
+  FROM fenced CROSS JOIN json_array_elements_text($16) WITH ORDINALITY AS n(text, place)
+  LEFT JOIN LATERAL (
+    SELECT l.label_id FROM evalwatch.label l
+    WHERE l.project_key = fenced.project_key AND l.text = n.text
+    OFFSET 0) AS known ON true
+),
+named AS (
+  INSERT INTO evalwatch.label (label_id, project_key, text)
+  SELECT label_id, project_key, text FROM label WHERE is_new
+),
+labels AS (SELECT array_agg(label_id ORDER BY place) AS numbers FROM label),
 record AS MATERIALIZED (
-  SELECT fenced.project_key, r.*
+  SELECT fenced.project_key, r.kind, r.id, r.name, r.since, r.missing, r.gone, r.status,
+    r.status_raw, r.timestamp, r.is_new,
+    ((SELECT numbers FROM labels))[r.experiment] AS experiment,
+    ((SELECT numbers FROM labels))[r.dataset] AS dataset,
+    ((SELECT numbers FROM labels))[r.metric] AS metric
   FROM fenced CROSS JOIN json_to_recordset($6) AS r(kind text, id text, name text, since bigint,
-    missing integer, gone boolean, status text, status_raw text, timestamp text, is_new boolean)
+    missing integer, gone boolean, status text, status_raw text, timestamp text, is_new boolean,
+    experiment integer, dataset integer, metric integer)
 ),${hasNew ? ADDED : ''}
 changed AS (
   UPDATE evalwatch.record r
   SET name = n.name, since = n.since, missing = n.missing, gone = n.gone, status = n.status,
-    status_raw = n.status_raw, timestamp = n.timestamp
+    status_raw = n.status_raw, timestamp = n.timestamp,
+    experiment = n.experiment, dataset = n.dataset, metric = n.metric
   FROM record n
   WHERE NOT n.is_new AND r.project_key = n.project_key AND r.kind = n.kind AND r.id = n.id
 ),
@@ -124,11 +147,13 @@ export function commitOf(
     toHealthColumns(health);
   const records: CommitRecord[] = [];
   const moves: CommitMove[] = [];
+  const places = new LabelPlaces();
   for (const [kind, changes] of listings) {
     const appeared = new Set(
       changes.transitions.filter(({ from }) => from === 'NEW').map(({ id }) => id),
     );
     for (const record of changes.records) {
+      const [experiment, dataset, metric] = places.of(record);
       records.push({
         kind,
         id: record.id,
@@ -140,6 +165,9 @@ export function commitOf(
         status_raw: record.statusRaw,
         name: record.name,
         timestamp: record.timestamp,
+        experiment,
+        dataset,
+        metric,
       });
     }
     for (const { id, name, from, to } of changes.transitions) {
@@ -168,6 +196,7 @@ export function commitOf(
     last_success_at,
     nextTickAt ?? null,
     steady_since,
+    JSON.stringify(places.texts),
   ];
   const parts = {
     hasNew: records.some((record) => record.is_new),

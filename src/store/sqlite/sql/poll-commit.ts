@@ -50,14 +50,24 @@ export function createPollCommit(db: Connection): PollCommits {
 
   function commitListing(
     key: number,
-    { kind, records, transitions, durations }: ListingRows,
+    { kind, records, labels, transitions, durations }: ListingRows,
     at: number,
   ): readonly CommittedTransition[] {
-    upsertRecords(key, kind, records);
+    const rows = withLabels(records, findLabels(key, labels));
+    upsertRecords(key, kind, rows);
     for (const { status, day, bucket, count } of durations) {
       statements.addDurations.run(key, status, day, bucket, count);
     }
     return transitions.map((transition) => addTransition(key, kind, transition, at));
+  }
+
+  /** Returns the numbers of these labels of a project; new ones are added. */
+  function findLabels(key: number, texts: readonly string[]): readonly number[] {
+    return texts.map(
+      (text) =>
+        statements.label.get(key, text) ??
+        Number(statements.insertLabel.run(key, text).lastInsertRowid),
+    );
   }
 
   function upsertRecords(key: number, kind: Kind, records: readonly RecordColumns[]): void {
@@ -91,6 +101,19 @@ export function createPollCommit(db: Connection): PollCommits {
   };
 }
 
+/** Puts the numbers of labels in place of their places. */
+function withLabels(
+  records: readonly RecordColumns[],
+  labels: readonly number[],
+): readonly RecordColumns[] {
+  const numberOf = (place: number | null) => (place === null ? null : (labels[place - 1] ?? null));
+  return records.map(([id, status, raw, name, timestamp, since, missing, gone, ...places]) => {
+    const [experiment, dataset, metric] = places;
+    const numbers = [numberOf(experiment), numberOf(dataset), numberOf(metric)] as const;
+    return [id, status, raw, name, timestamp, since, missing, gone, ...numbers];
+  });
+}
+
 function prepare(db: Connection) {
   return {
     projectKey: db
@@ -107,6 +130,12 @@ function prepare(db: Connection) {
          last_poll_at = :last_poll_at, last_success_at = :last_success_at, steady_since = :steady_since
        WHERE id = :project`,
     ),
+    label: db
+      .prepare<[key: number, text: string], number>(
+        'SELECT label_id FROM label WHERE project_key = ? AND text = ?',
+      )
+      .pluck(),
+    insertLabel: db.prepare('INSERT INTO label (project_key, text) VALUES (?, ?)'),
     upsertRecord: db.prepare(upsertOf(1)),
     upsertRecords: db.prepare(upsertOf(ROWS_TOGETHER)),
     addDurations: db.prepare(
@@ -123,12 +152,14 @@ function prepare(db: Connection) {
 }
 
 function upsertOf(rows: number): string {
-  const values = Array.from({ length: rows }, () => '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)');
+  const values = Array.from({ length: rows }, () => '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)');
   return `INSERT INTO record
-      (project_key, kind, id, status, status_raw, name, timestamp, since, missing, gone)
+      (project_key, kind, id, status, status_raw, name, timestamp, since, missing, gone,
+       experiment, dataset, metric)
     VALUES ${values.join(', ')}
     ON CONFLICT (project_key, kind, id) DO UPDATE SET
       status = excluded.status, status_raw = excluded.status_raw, name = excluded.name,
       timestamp = excluded.timestamp, since = excluded.since, missing = excluded.missing,
-      gone = excluded.gone`;
+      gone = excluded.gone, experiment = excluded.experiment, dataset = excluded.dataset,
+      metric = excluded.metric`;
 }

@@ -4,6 +4,7 @@ import type { Kind } from '../../../domain/status.ts';
 import type { Summary } from '../../../domain/summary.ts';
 import type { Changes, Transition } from '../../../domain/transition.ts';
 import type { PollCommit } from '../../../monitor/ports/store.ts';
+import { LabelPlaces } from '../../labels.ts';
 import type { HealthColumns, RecordColumns } from '../../rows.ts';
 
 /** A `PollCommit`, or a part of it, as it is sent to the thread of the store. */
@@ -23,7 +24,9 @@ export interface HealthRow extends HealthColumns {
 
 export interface ListingRows {
   readonly kind: Kind;
+  /** Each refers to labels by their places in `labels`, from 1. */
   readonly records: readonly RecordColumns[];
+  readonly labels: readonly string[];
   readonly transitions: readonly Transition[];
   /** Durations that end with transitions of prompts; empty for datasets. */
   readonly durations: readonly AddedDurations[];
@@ -78,15 +81,18 @@ function toRows(
   changes: Changes,
   [start, end]: readonly [number, number],
 ): ListingRows {
+  const places = new LabelPlaces();
+  const records = changes.records.slice(start, end).map((record) => toRow(record, places));
   return {
     kind,
-    records: changes.records.slice(start, end).map(toRow),
+    records,
+    labels: places.texts,
     transitions: changes.transitions.slice(start, end),
     durations: start === 0 && kind === 'prompt' ? durations : [],
   };
 }
 
-function toRow(record: KnownRecord): RecordColumns {
+function toRow(record: KnownRecord, places: LabelPlaces): RecordColumns {
   return [
     record.id,
     record.status,
@@ -96,5 +102,6 @@ function toRow(record: KnownRecord): RecordColumns {
     record.since,
     record.missing,
     record.gone ? 1 : 0,
+    ...places.of(record),
   ];
 }

@@ -80,6 +80,14 @@ describe('the store check', () => {
       'each row refers only to rows that exist: message of project 99',
     ],
     [
+      "INSERT INTO label VALUES (1, 99, 'e')",
+      'each row refers only to rows that exist: label of project 99',
+    ],
+    [
+      "INSERT INTO label VALUES (1, 99, 'e'); UPDATE record SET metric = 1 WHERE id = 'a'",
+      "each row refers only to rows that exist: prompt 'a' of project 1 has the metric 1",
+    ],
+    [
       "UPDATE record SET status = 'PENDING' WHERE id = 'a'",
       "each status is the one to which the last transition of its record led, if none was deleted: prompt 'a' of 'p' is PENDING, transition ",
     ],

@@ -246,14 +246,15 @@ describe('migrations', () => {
     expect(empty).toMatchObject({ project_key: 3, removed_at: 6, prompts: '{}', datasets: '{}' });
     expect(p?.['token']).not.toBe(empty?.['token']);
     expect(rows('waste')).toEqual([[9]]);
-    expect(rows('record')).toEqual([
+    const records = [
       [2, 'dataset', 'a', null, 7, 0, 0, 'UNKNOWN', 'on hold', null],
       [2, 'prompt', 'a', 'A', 10, 0, 0, 'RUNNING', null, 'today'],
       [2, 'prompt', 'b', null, 8, 1, 0, 'RUNNING', null, null],
       [2, 'prompt', 'c', null, 40, 0, 0, 'FAILED', null, null],
       [2, 'prompt', 'd', null, 1, 3, 1, 'PENDING', null, null],
       [9, 'prompt', 'a', null, 1, 0, 0, 'RUNNING', null, null],
-    ]);
+    ];
+    expect(rows('record')).toEqual(records.map((row) => [...row, null, null, null]));
     expect(rows('transition')).toEqual([
       [11, 2, 30, null, 'prompt', 'NEW', 'RUNNING', 'c', 'C'],
       [12, 2, 40, null, 'prompt', 'RUNNING', 'FAILED', 'c', 'C'],
@@ -295,5 +296,18 @@ describe('migrations', () => {
     expect(rows()).toEqual(before);
     const known = 'SELECT count(*) FROM receiver, told, message';
     expect(db.prepare(known).pluck().get()).toBe(0);
+  });
+
+  it('keep the rows of schema version 8, whose records have no labels', async () => {
+    const migrations = await readMigrations();
+    migrate(db, migrations.slice(0, 8));
+    db.exec(`INSERT INTO record (project_key, kind, id, since, missing, gone, status)
+      VALUES (2, 'prompt', 'x', 7, 1, 0, 'RUNNING')`);
+    const before = db.prepare<[], object>('SELECT * FROM record').all();
+    migrate(db, migrations);
+    const none = { experiment: null, dataset: null, metric: null };
+    expect(db.prepare('SELECT * FROM record').all()).toEqual(
+      before.map((row) => ({ ...row, ...none })),
+    );
   });
 });

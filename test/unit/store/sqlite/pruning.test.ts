@@ -12,9 +12,8 @@ import { withCause } from '../../../support/failures.ts';
 const MANY = 4500;
 /** Failures that take a transaction each to settle. */
 const FAILURES = 50;
-const TABLES = 'project waste record transition failure settlement error_total told message'.split(
-  ' ',
-);
+const TABLES =
+  'project waste record label transition failure settlement error_total told message'.split(' ');
 
 it('a pruned project leaves no row behind', async () => {
   await using directory = await temporaryDirectory();
@@ -31,10 +30,15 @@ it('a pruned project leaves no row behind', async () => {
         status === 'FAILED' && index >= FAILURES ? 'COMPLETED' : status,
       ]),
     );
-    const { changes } = await compareListing(known, listingOf(statuses), {
-      at: 5,
-      missingAfter: 3,
-    });
+    const { records, ...listing } = listingOf(statuses);
+    const labelled = new Map(
+      [...records].map(([id, record]) => [id, { ...record, experiment: id }] as const),
+    );
+    const { changes } = await compareListing(
+      known,
+      { ...listing, records: labelled },
+      { at: 5, missingAfter: 3 },
+    );
     const health = await store.loadHealth('p');
     const commit = { project: 'p', at: 5, health, token };
     await store.commitPoll({ ...commit, listings: new Map([['prompt', changes]]) });
