@@ -43,7 +43,12 @@ const BUGS: readonly Bug[] = [
     part: 'power cuts',
     what: 'statuses in a transaction before that of their transitions',
     file: 'store/sqlite/sql/poll-commit.ts',
-    replace: [['upsertRecords(key, kind, rows);\n', `upsertRecords(key, kind, rows);\n${SPLIT}`]],
+    replace: [
+      [
+        'upsertRecords(key, kind, records, findLabels(key, labels));\n',
+        `upsertRecords(key, kind, records, findLabels(key, labels));\n${SPLIT}`,
+      ],
+    ],
     notice: /torn statuses/,
   },
   {

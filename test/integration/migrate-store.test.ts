@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest';
 import { IN_CI } from '../support/debian-tool.ts';
 import { systemClock } from '../../src/app/clock.ts';
+import { KINDS } from '../../src/domain/status.ts';
 import type { Store } from '../../src/monitor/ports/store.ts';
 import { PostgresDatabase } from '../../src/store/postgres/database.ts';
 import { migrate } from '../../src/store/postgres/sql/migrate.ts';
@@ -259,6 +260,12 @@ describe.runIf(postgresPrograms() !== undefined || IN_CI)('migrate-store', () =>
       expect(inOrder(await postgres.store.snapshot())).toEqual(inOrder(await sqlite.snapshot()));
       const start = { transition: 0, settlement: 0 };
       expect(await postgres.store.events(start, 1000)).toEqual(await sqlite.events(start, 1000));
+      const known = await sqlite.loadKnown('p', KINDS);
+      expect((await postgres.store.loadKnown('p', KINDS)).listings).toEqual(known.listings);
+      expect(known.listings.get('prompt')?.records.get("'; DROP TABLE project; --")).toMatchObject({
+        experiment: 'of 50',
+        metric: "'; DROP TABLE project; --",
+      });
     } finally {
       await postgres.leave();
       await Promise.all([sqlite.close(), postgres.store.close()]);

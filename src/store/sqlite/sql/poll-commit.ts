@@ -53,8 +53,7 @@ export function createPollCommit(db: Connection): PollCommits {
     { kind, records, labels, transitions, durations }: ListingRows,
     at: number,
   ): readonly CommittedTransition[] {
-    const rows = withLabels(records, findLabels(key, labels));
-    upsertRecords(key, kind, rows);
+    upsertRecords(key, kind, records, findLabels(key, labels));
     for (const { status, day, bucket, count } of durations) {
       statements.addDurations.run(key, status, day, bucket, count);
     }
@@ -70,13 +69,24 @@ export function createPollCommit(db: Connection): PollCommits {
     );
   }
 
-  function upsertRecords(key: number, kind: Kind, records: readonly RecordColumns[]): void {
+  /** @param labels numbers of the labels, which records name by their places */
+  function upsertRecords(
+    key: number,
+    kind: Kind,
+    records: readonly RecordColumns[],
+    labels: readonly number[],
+  ): void {
+    const numberOf = (place: number | null) => labels[(place ?? 0) - 1] ?? null;
+    const toRow = (record: RecordColumns) => {
+      const [id, status, statusRaw, name, timestamp, since, missing, gone, ...places] = record;
+      const own = [key, kind, id, status, statusRaw, name, timestamp, since, missing, gone];
+      return [...own, ...places.map(numberOf)];
+    };
     const single = records.length % ROWS_TOGETHER;
-    for (const record of records.slice(0, single))
-      statements.upsertRecord.run(key, kind, ...record);
+    for (const record of records.slice(0, single)) statements.upsertRecord.run(toRow(record));
     for (let start = single; start < records.length; start += ROWS_TOGETHER) {
       const some = records.slice(start, start + ROWS_TOGETHER);
-      statements.upsertRecords.run(some.flatMap((record) => [key, kind, ...record]));
+      statements.upsertRecords.run(some.flatMap(toRow));
     }
   }
 
@@ -99,19 +109,6 @@ export function createPollCommit(db: Connection): PollCommits {
       for (const row of rows) updateHealth(row);
     },
   };
-}
-
-/** Puts the numbers of labels in place of their places. */
-function withLabels(
-  records: readonly RecordColumns[],
-  labels: readonly number[],
-): readonly RecordColumns[] {
-  const numberOf = (place: number | null) => (place === null ? null : (labels[place - 1] ?? null));
-  return records.map(([id, status, raw, name, timestamp, since, missing, gone, ...places]) => {
-    const [experiment, dataset, metric] = places;
-    const numbers = [numberOf(experiment), numberOf(dataset), numberOf(metric)] as const;
-    return [id, status, raw, name, timestamp, since, missing, gone, ...numbers];
-  });
 }
 
 function prepare(db: Connection) {

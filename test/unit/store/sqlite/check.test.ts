@@ -80,12 +80,12 @@ describe('the store check', () => {
       'each row refers only to rows that exist: message of project 99',
     ],
     [
-      "INSERT INTO label VALUES (1, 99, 'e')",
+      "INSERT INTO label VALUES (999, 99, 'e')",
       'each row refers only to rows that exist: label of project 99',
     ],
     [
-      "INSERT INTO label VALUES (1, 99, 'e'); UPDATE record SET metric = 1 WHERE id = 'a'",
-      "each row refers only to rows that exist: prompt 'a' of project 1 has the metric 1",
+      "INSERT INTO label VALUES (999, 99, 'e'); UPDATE record SET metric = 999 WHERE id = 'a'",
+      "each row refers only to rows that exist: prompt 'a' of project 1 has the metric 999",
     ],
     [
       "UPDATE record SET status = 'PENDING' WHERE id = 'a'",

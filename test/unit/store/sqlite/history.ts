@@ -6,7 +6,7 @@ import { listingOf } from '../../../support/monitor.ts';
 import { compareListing } from '../../../../src/domain/transition.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
 
-/** Commits a listing of `project` that shows these statuses by id. */
+/** Commits a listing of `project` that shows these statuses by id, each with labels of its own. */
 export async function see(
   store: Store,
   project: string,
@@ -17,7 +17,17 @@ export async function see(
   const { token, listings } = await store.loadKnown(project, [kind]);
   const known = listings.get(kind);
   if (known === undefined) throw new Error('not loaded');
-  const { changes } = await compareListing(known, listingOf(statuses), { at, missingAfter: 3 });
+  const { records, ...listing } = listingOf(statuses);
+  const labelled = new Map(
+    [...records].map(([id, record]) => {
+      return [id, { ...record, experiment: `of ${at}`, metric: id }] as const;
+    }),
+  );
+  const { changes } = await compareListing(
+    known,
+    { ...listing, records: labelled },
+    { at, missingAfter: 3 },
+  );
   const health = await store.loadHealth(project);
   const durations = kind === 'prompt' ? countDurations(changes.transitions, at) : [];
   const commit = { project, at, health, token, durations };
