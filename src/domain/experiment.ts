@@ -1,0 +1,110 @@
+import type { KnownRecord } from './record.ts';
+import { isUnfinished, PROMPT_STATUSES, type Origin, type Status } from './status.ts';
+
+/**
+ * An experiment of a project, as the last commit left it (docs/specification.md#experiments). Times are those of polls, epoch
+ * ms.
+ */
+export interface Experiment {
+  /** Number of prompts that are not gone, by status. */
+  readonly counts: Readonly<Partial<Record<Status, number>>>;
+  /** The first move since it was reopened, or else of all; undefined without any. */
+  readonly startedAt?: number | undefined;
+  /** The last move of all. */
+  readonly movedAt?: number | undefined;
+  /** When it was first seen without unfinished prompts; undefined while it has some, or no prompts at all. */
+  readonly idleAt?: number | undefined;
+  /** When it finished, at the poll that confirmed it; undefined before that, and once it is reopened. */
+  readonly finishedAt?: number | undefined;
+}
+
+/** What a listing changes of an experiment. */
+export interface ExperimentChange {
+  /** By how much each count grows. */
+  readonly counts: ReadonlyMap<Status, number>;
+  /** Whether a prompt of it began, went on or ended. */
+  readonly moved: boolean;
+}
+
+/** What the changes of a listing of prompts change of their experiments, by name. */
+export class ExperimentChanges {
+  readonly #changes = new Map<string, { readonly counts: Map<Status, number>; moved: boolean }>();
+
+  /** Adds a prompt that replaces a stored one; undefined if it is new. */
+  addRecord(before: KnownRecord | undefined, record: KnownRecord): void {
+    if (
+      before?.experiment === record.experiment &&
+      before?.status === record.status &&
+      before.gone === record.gone
+    ) {
+      return;
+    }
+    if (before?.gone === false) this.#count(before, -1);
+    if (!record.gone) this.#count(record, 1);
+  }
+
+  /** Adds a transition of a prompt in this experiment. */
+  addTransition(experiment: string | undefined, from: Origin, to: Status): void {
+    // What ended and then gets a status that is not known, such as ARCHIVED, has not run again.
+    const isMove = to !== 'UNKNOWN' || from === 'NEW' || isUnfinished(from);
+    if (experiment !== undefined && isMove) this.#change(experiment).moved = true;
+  }
+
+  entries(): IterableIterator<readonly [name: string, change: ExperimentChange]> {
+    return this.#changes.entries();
+  }
+
+  #count({ experiment, status }: KnownRecord, by: 1 | -1): void {
+    if (experiment === undefined) return;
+    const { counts } = this.#change(experiment);
+    counts.set(status, (counts.get(status) ?? 0) + by);
+  }
+
+  #change(experiment: string) {
+    let change = this.#changes.get(experiment);
+    if (change === undefined) {
+      this.#changes.set(experiment, (change = { counts: new Map(), moved: false }));
+    }
+    return change;
+  }
+}
+
+/** Whether the next complete listing finishes the experiment, unless it changes that: also a listing without changes. */
+export function isFinishing({ startedAt, idleAt, finishedAt }: Experiment): boolean {
+  return startedAt !== undefined && idleAt !== undefined && finishedAt === undefined;
+}
+
+/**
+ * Returns the experiment after a listing. It finished with that listing if only the returned one has a `finishedAt`.
+ * @param change undefined if the listing changes nothing of it
+ * @param poll its time, epoch ms, and whether its listing was complete
+ */
+export function nextExperiment(
+  before: Experiment | undefined,
+  change: ExperimentChange | undefined,
+  poll: { readonly at: number; readonly complete: boolean },
+): Experiment {
+  const { at, complete } = poll;
+  const { moved = false } = change ?? {};
+  const counts = { ...before?.counts };
+  for (const [status, by] of change?.counts ?? []) counts[status] = (counts[status] ?? 0) + by;
+  const [isRunning, isEmpty] = [hasPrompts(counts, isUnfinished), !hasPrompts(counts)];
+  const wasFinished = before?.finishedAt !== undefined;
+  if (wasFinished && !moved && !isRunning) return { ...before, counts };
+
+  const movedAt = moved ? at : before?.movedAt;
+  const startedAt = (wasFinished ? undefined : before?.startedAt) ?? (moved ? at : undefined);
+  if (isRunning || isEmpty) return { counts, startedAt, movedAt };
+  const idleAt = moved ? at : (before?.idleAt ?? at);
+  const next = { counts, startedAt, movedAt, idleAt };
+  const wasIdle = before?.idleAt !== undefined;
+  return complete && wasIdle && !moved && isFinishing(next) ? { ...next, finishedAt: at } : next;
+}
+
+/** Whether there are prompts, in one of these statuses if they are given. */
+function hasPrompts(
+  counts: Experiment['counts'],
+  isOne: (status: Status) => boolean = () => true,
+): boolean {
+  return PROMPT_STATUSES.some((status) => isOne(status) && (counts[status] ?? 0) > 0);
+}
