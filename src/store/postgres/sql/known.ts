@@ -60,7 +60,9 @@ function textOf(kinds: readonly Kind[], only: OnlyThese): string {
   const labels =
     restricted.length < kinds.length
       ? 'evalwatch.label l WHERE l.project_key = p.project_key'
-      : `(${restricted.map((kind) => `SELECT unnest(ARRAY[experiment, dataset, metric]) FROM some_${kind}`).join(' UNION ')}) AS used(label_id)
+      : `(SELECT DISTINCT unnest(ARRAY[experiment, dataset, metric]) FROM (
+            ${restricted.map((kind) => `SELECT experiment, dataset, metric FROM some_${kind}`).join(' UNION ALL ')}) r
+          ) AS used(label_id)
         CROSS JOIN LATERAL (SELECT * FROM evalwatch.label l WHERE l.label_id = used.label_id OFFSET 0) l`;
   return `${found.length > 0 ? `WITH ${found.join(', ')}` : ''}
         SELECT p.token, json_build_object('prompt', p.prompts, 'dataset', p.datasets) AS summaries,
