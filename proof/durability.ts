@@ -43,12 +43,7 @@ const BUGS: readonly Bug[] = [
     part: 'power cuts',
     what: 'statuses in a transaction before that of their transitions',
     file: 'store/sqlite/sql/poll-commit.ts',
-    replace: [
-      [
-        'upsertRecords(key, kind, records, findLabels(key, labels));\n',
-        `upsertRecords(key, kind, records, findLabels(key, labels));\n${SPLIT}`,
-      ],
-    ],
+    replace: [['upsertRecords(key, rows);\n', `upsertRecords(key, rows);\n${SPLIT}`]],
     notice: /torn statuses/,
   },
   {

@@ -1,5 +1,3 @@
-import type { Labels } from '../domain/record.ts';
-
 // A project has each label once, in the table `label`; its records refer to it by number.
 
 /** The numbers of a record's labels; null without one. */
@@ -21,11 +19,7 @@ export class LabelPlaces {
     return [...this.#places.keys()];
   }
 
-  of({ experiment, dataset, metric }: Labels): LabelNumbers {
-    return [this.#placeOf(experiment), this.#placeOf(dataset), this.#placeOf(metric)];
-  }
-
-  #placeOf(text: string | undefined): number | null {
+  of(text: string | undefined): number | null {
     if (text === undefined) return null;
     let place = this.#places.get(text);
     if (place === undefined) this.#places.set(text, (place = this.#places.size + 1));

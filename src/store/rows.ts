@@ -72,8 +72,8 @@ export function toHealthColumns(health: PollHealth): HealthColumns {
   };
 }
 
-/** The columns of `record` without its listing. */
-export type RecordColumns = readonly [
+/** The columns of `record` without its listing and its labels. */
+export type OwnColumns = readonly [
   id: string,
   status: Status,
   statusRaw: string | null,
@@ -82,8 +82,9 @@ export type RecordColumns = readonly [
   since: number,
   missing: number,
   gone: Flag,
-  ...labels: LabelNumbers,
 ];
+
+export type RecordColumns = readonly [...own: OwnColumns, ...labels: LabelNumbers];
 
 /** @param labels the texts of the labels that the row refers to */
 export function toKnownRecord(

@@ -153,7 +153,6 @@ export function commitOf(
       changes.transitions.filter(({ from }) => from === 'NEW').map(({ id }) => id),
     );
     for (const record of changes.records) {
-      const [experiment, dataset, metric] = places.of(record);
       records.push({
         kind,
         id: record.id,
@@ -165,9 +164,9 @@ export function commitOf(
         status_raw: record.statusRaw,
         name: record.name,
         timestamp: record.timestamp,
-        experiment,
-        dataset,
-        metric,
+        experiment: places.of(record.experiment),
+        dataset: places.of(record.dataset),
+        metric: places.of(record.metric),
       });
     }
     for (const { id, name, from, to } of changes.transitions) {

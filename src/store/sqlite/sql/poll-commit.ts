@@ -1,7 +1,7 @@
 import type { Kind } from '../../../domain/status.ts';
 import type { Transition } from '../../../domain/transition.ts';
 import type { CommittedTransition } from '../../../monitor/ports/store.ts';
-import { type RecordColumns, toHealthColumns, unknownProject } from '../../rows.ts';
+import { toHealthColumns, unknownProject } from '../../rows.ts';
 import { forSqlite } from '../../sql.ts';
 import type { Connection } from '../connection.ts';
 import type { HealthRow, ListingRows, PollPart } from './poll-rows.ts';
@@ -50,10 +50,11 @@ export function createPollCommit(db: Connection): PollCommits {
 
   function commitListing(
     key: number,
-    { kind, records, labels, transitions, durations }: ListingRows,
+    rows: ListingRows,
     at: number,
   ): readonly CommittedTransition[] {
-    upsertRecords(key, kind, records, findLabels(key, labels));
+    const { kind, transitions, durations } = rows;
+    upsertRecords(key, rows);
     for (const { status, day, bucket, count } of durations) {
       statements.addDurations.run(key, status, day, bucket, count);
     }
@@ -69,24 +70,22 @@ export function createPollCommit(db: Connection): PollCommits {
     );
   }
 
-  /** @param labels numbers of the labels, which records name by their places */
-  function upsertRecords(
-    key: number,
-    kind: Kind,
-    records: readonly RecordColumns[],
-    labels: readonly number[],
-  ): void {
-    const numberOf = (place: number | null) => labels[(place ?? 0) - 1] ?? null;
-    const toRow = (record: RecordColumns) => {
-      const [id, status, statusRaw, name, timestamp, since, missing, gone, ...places] = record;
-      const own = [key, kind, id, status, statusRaw, name, timestamp, since, missing, gone];
-      return [...own, ...places.map(numberOf)];
+  function upsertRecords(key: number, rows: ListingRows): void {
+    const { kind, records, places } = rows;
+    const labels = findLabels(key, rows.labels);
+    const labelAt = (index: number) => labels[(places[index] ?? 0) - 1] ?? null;
+    const upsert = (statement: typeof statements.upsertRecord, start: number, end: number) => {
+      const values: unknown[] = [];
+      for (let index = start; index < end; index += 1) {
+        values.push(...(records[index] ?? []));
+        values.push(labelAt(3 * index), labelAt(3 * index + 1), labelAt(3 * index + 2));
+      }
+      statement.run(values, { key, kind });
     };
     const single = records.length % ROWS_TOGETHER;
-    for (const record of records.slice(0, single)) statements.upsertRecord.run(toRow(record));
-    for (let start = single; start < records.length; start += ROWS_TOGETHER) {
-      const some = records.slice(start, start + ROWS_TOGETHER);
-      statements.upsertRecords.run(some.flatMap(toRow));
+    for (let next = 0; next < single; next += 1) upsert(statements.upsertRecord, next, next + 1);
+    for (let next = single; next < records.length; next += ROWS_TOGETHER) {
+      upsert(statements.upsertRecords, next, next + ROWS_TOGETHER);
     }
   }
 
@@ -149,7 +148,10 @@ function prepare(db: Connection) {
 }
 
 function upsertOf(rows: number): string {
-  const values = Array.from({ length: rows }, () => '(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)');
+  const values = Array.from(
+    { length: rows },
+    () => '(:key, :kind, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)',
+  );
   return `INSERT INTO record
       (project_key, kind, id, status, status_raw, name, timestamp, since, missing, gone,
        experiment, dataset, metric)

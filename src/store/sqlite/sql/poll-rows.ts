@@ -5,7 +5,7 @@ import type { Summary } from '../../../domain/summary.ts';
 import type { Changes, Transition } from '../../../domain/transition.ts';
 import type { PollCommit } from '../../../monitor/ports/store.ts';
 import { LabelPlaces } from '../../labels.ts';
-import type { HealthColumns, RecordColumns } from '../../rows.ts';
+import type { HealthColumns, OwnColumns } from '../../rows.ts';
 
 /** A `PollCommit`, or a part of it, as it is sent to the thread of the store. */
 export interface PollPart extends Omit<PollCommit, 'listings' | 'known' | 'durations'> {
@@ -24,9 +24,10 @@ export interface HealthRow extends HealthColumns {
 
 export interface ListingRows {
   readonly kind: Kind;
-  /** Each refers to labels by their places in `labels`, from 1. */
-  readonly records: readonly RecordColumns[];
+  readonly records: readonly OwnColumns[];
   readonly labels: readonly string[];
+  /** For each record the places of experiment, dataset and metric in `labels`, from 1; 0 for none. */
+  readonly places: Uint32Array;
   readonly transitions: readonly Transition[];
   /** Durations that end with transitions of prompts; empty for datasets. */
   readonly durations: readonly AddedDurations[];
@@ -81,18 +82,25 @@ function toRows(
   changes: Changes,
   [start, end]: readonly [number, number],
 ): ListingRows {
-  const places = new LabelPlaces();
-  const records = changes.records.slice(start, end).map((record) => toRow(record, places));
+  const labels = new LabelPlaces();
+  const records = changes.records.slice(start, end);
+  const places = new Uint32Array(3 * records.length);
+  for (const [index, { experiment, dataset, metric }] of records.entries()) {
+    places[3 * index] = labels.of(experiment) ?? 0;
+    places[3 * index + 1] = labels.of(dataset) ?? 0;
+    places[3 * index + 2] = labels.of(metric) ?? 0;
+  }
   return {
     kind,
-    records,
-    labels: places.texts,
+    records: records.map(toRow),
+    labels: labels.texts,
+    places,
     transitions: changes.transitions.slice(start, end),
     durations: start === 0 && kind === 'prompt' ? durations : [],
   };
 }
 
-function toRow(record: KnownRecord, places: LabelPlaces): RecordColumns {
+function toRow(record: KnownRecord): OwnColumns {
   return [
     record.id,
     record.status,
@@ -102,6 +110,5 @@ function toRow(record: KnownRecord, places: LabelPlaces): RecordColumns {
     record.since,
     record.missing,
     record.gone ? 1 : 0,
-    ...places.of(record),
   ];
 }
