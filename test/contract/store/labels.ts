@@ -81,6 +81,8 @@ export function describeLabels(h: Harness): void {
       await seeLabels('q', { x: { experiment: 'shared', metric: 'of q' } });
       await seeLabels('p', { x: { experiment: 'shared', metric: 'other' } });
       expect(await labelsOf('p')).toEqual({ x: { experiment: 'shared', metric: 'other' } });
+      await h.store.configureProjects(['q'], 3000);
+      await h.store.prune({ before: 4000, firstDay: 0 });
       expect(await labelsOf('q')).toEqual({ x: { experiment: 'shared', metric: 'of q' } });
     });
 
