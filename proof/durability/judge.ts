@@ -53,7 +53,8 @@ export async function readContent(source: string, path: string) {
     const content = {
       transitions: (await store.transitions({})).toReversed(),
       failures: await store.failures({}),
-      settlements: (await store.events({ transition: 0, settlement: 0 }, 1_000_000)).settled,
+      settlements: (await store.events({ transition: 0, settlement: 0, finish: 0 }, 1_000_000))
+        .settled,
       pending: await store.pendingFailures({ limitPerProject: 1_000_000 }),
       statuses: await store.statuses({}),
       durations: await store.durations(states, 0),

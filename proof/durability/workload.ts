@@ -86,7 +86,7 @@ async function poll(
     });
   });
   if (committed === undefined) throw new Error('not committed');
-  const rows = committed.map((row) =>
+  const rows = committed.transitions.map((row) =>
     [row.transitionId, project, row.id, row.from, row.to].join(' '),
   );
   tell({ what: 'committed', rows });

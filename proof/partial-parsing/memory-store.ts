@@ -32,7 +32,7 @@ export function memoryStore({ StoreError }: typeof ErrorsRoom) {
       if (isBroken) throw new StoreError('full', 'the disk is full');
       last = commit;
       version += commit.listings.size > 0 ? 1 : 0;
-      return [...commit.listings].flatMap(([kind, changes]) => {
+      const transitions = [...commit.listings].flatMap(([kind, changes]) => {
         const records = new Map(listings.get(kind)?.records);
         for (const record of changes.records) records.set(record.id, record);
         const sorted = [...records].toSorted(([one], [other]) => (one < other ? -1 : 1));
@@ -42,6 +42,7 @@ export function memoryStore({ StoreError }: typeof ErrorsRoom) {
           return { ...transition, transitionId, kind };
         });
       });
+      return { transitions, finishes: [] };
     },
   };
   return {

@@ -13,9 +13,18 @@ export interface Experiment {
   /** The last move of all. */
   readonly movedAt?: number | undefined;
   /** When it was first seen without unfinished prompts; undefined while it has some, or no prompts at all. */
-  readonly idleAt?: number | undefined;
-  /** When it finished, at the poll that confirmed it; undefined before that, and once it is reopened. */
+  readonly endedAt?: number | undefined;
+  /** The poll that confirmed it, and so finished the experiment; undefined before that, and once it is reopened. */
   readonly finishedAt?: number | undefined;
+}
+
+export const EXPERIMENT_STATES = ['running', 'ended', 'finished'] as const;
+export type ExperimentState = (typeof EXPERIMENT_STATES)[number];
+
+/** Returns `running` while prompts are unfinished, `finished` once that was confirmed, and `ended` otherwise. */
+export function stateOf({ counts, finishedAt }: Experiment): ExperimentState {
+  if (hasPrompts(counts, isUnfinished)) return 'running';
+  return finishedAt === undefined ? 'ended' : 'finished';
 }
 
 /** What a listing changes of an experiment. */
@@ -70,8 +79,8 @@ export class ExperimentChanges {
 }
 
 /** Whether the next complete listing finishes the experiment, unless it changes that: also a listing without changes. */
-export function isFinishing({ startedAt, idleAt, finishedAt }: Experiment): boolean {
-  return startedAt !== undefined && idleAt !== undefined && finishedAt === undefined;
+export function isFinishing({ startedAt, endedAt, finishedAt }: Experiment): boolean {
+  return startedAt !== undefined && endedAt !== undefined && finishedAt === undefined;
 }
 
 /**
@@ -95,10 +104,10 @@ export function nextExperiment(
   const movedAt = moved ? at : before?.movedAt;
   const startedAt = (wasFinished ? undefined : before?.startedAt) ?? (moved ? at : undefined);
   if (isRunning || isEmpty) return { counts, startedAt, movedAt };
-  const idleAt = moved ? at : (before?.idleAt ?? at);
-  const next = { counts, startedAt, movedAt, idleAt };
-  const wasIdle = before?.idleAt !== undefined;
-  return complete && wasIdle && !moved && isFinishing(next) ? { ...next, finishedAt: at } : next;
+  const endedAt = moved ? at : (before?.endedAt ?? at);
+  const next = { counts, startedAt, movedAt, endedAt };
+  const hadEnded = before?.endedAt !== undefined;
+  return complete && hadEnded && !moved && isFinishing(next) ? { ...next, finishedAt: at } : next;
 }
 
 /** Whether there are prompts, in one of these statuses if they are given. */

@@ -25,6 +25,8 @@ export interface Summary {
   readonly oldest?: Readonly<Partial<Record<UnfinishedStatus, number | undefined>>>;
   /** Number of transitions by pair of statuses. */
   readonly totals?: readonly Total[];
+  /** Whether the next complete listing of prompts can finish an experiment, even without a change. */
+  readonly finishing?: boolean;
 }
 
 type Total = readonly [from: Origin, to: Status, count: number];

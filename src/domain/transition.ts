@@ -1,3 +1,4 @@
+import { ExperimentChanges } from './experiment.ts';
 import type { KnownListing, KnownRecord, Listing, ObservedRecord } from './record.ts';
 import type { Origin, Status } from './status.ts';
 import { SummaryChange } from './summary.ts';
@@ -25,6 +26,9 @@ export interface Changes {
   /** Records that became gone with this listing. */
   readonly gone: readonly KnownRecord[];
   readonly summary: SummaryChange;
+  readonly experiments: ExperimentChanges;
+  /** Whether the listing was complete. */
+  readonly complete: boolean;
 }
 
 /** Time of a listing, and the limit for records that are missing from it. */
@@ -49,20 +53,24 @@ class FoundChanges implements Changes {
   readonly transitions: Transition[] = [];
   readonly gone: KnownRecord[] = [];
   readonly summary = new SummaryChange();
+  readonly experiments = new ExperimentChanges();
+  readonly complete: boolean;
 
-  constructor(baseline: boolean) {
+  constructor(baseline: boolean, complete: boolean) {
     this.baseline = baseline;
+    this.complete = complete;
   }
 
   add(before: KnownRecord | undefined, record: KnownRecord): void {
     this.records.push(record);
     if (record.gone) this.gone.push(record);
     this.summary.addRecord(before, record);
+    this.experiments.addRecord(before, record);
   }
 
   addTransition(
     before: KnownRecord | undefined,
-    { id, name, status: to }: ObservedRecord,
+    { id, name, experiment, status: to }: ObservedRecord,
     at: number,
   ): void {
     const from = before?.status ?? 'NEW';
@@ -70,6 +78,7 @@ class FoundChanges implements Changes {
     const wasMissing = before !== undefined && before.missing > 0;
     this.transitions.push({ id, name, from, to, heldMs, ...(wasMissing && { wasMissing }) });
     this.summary.addTransition(from, to);
+    this.experiments.addTransition(experiment, from, to);
   }
 }
 
@@ -82,7 +91,7 @@ export async function compareListing(
   listing: Listing,
   { at, missingAfter }: DetectionOptions,
 ): Promise<Detected> {
-  const changes = new FoundChanges(!known.baselined);
+  const changes = new FoundChanges(!known.baselined, listing.complete);
   await inTurns(listing.records.values(), (observed) => {
     const before = known.records.get(observed.id);
     const moved = before?.status !== observed.status;
@@ -113,7 +122,7 @@ export async function compareUnchanged(
   absent: KnownListing,
   missingAfter: number,
 ): Promise<Detected> {
-  const changes = new FoundChanges(false);
+  const changes = new FoundChanges(false, true);
   const missing = await countAbsent(changes, absent, () => true, true, missingAfter);
   return { changes, missing };
 }

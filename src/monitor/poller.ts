@@ -20,6 +20,7 @@ import type { Clock } from './ports/clock.ts';
 import type { EvaluationService, ListingAnswer, Shutdown } from './ports/service.ts';
 import type { PollRun } from './ports/watched-project.ts';
 import type {
+  Committed,
   CommittedTransition,
   KnownProject,
   PollCommit,
@@ -74,12 +75,11 @@ interface Comparison {
   readonly listings: ReadonlyMap<Kind, ListingMemory>;
 }
 
-interface Outcome {
+interface Outcome extends Committed {
   readonly health: PollHealth;
   readonly failure: PollFailure | undefined;
   readonly isStored: boolean;
   readonly changes: ReadonlyMap<Kind, Changes>;
-  readonly transitions: readonly CommittedTransition[];
 }
 
 /** Log lines are written synchronously, so emitting many events at once would block the event loop. */
@@ -311,13 +311,13 @@ export class Poller {
       if (compared instanceof StoreError) throw compared;
       // The project was unwatched or taken over anew: the store may be newer than these findings.
       if (this.#projects.get(project) !== memory) return undefined;
-      const transitions = await store.commitPoll(toCommit(project, at, health, compared));
-      if (transitions === undefined) {
+      const committed = await store.commitPoll(toCommit(project, at, health, compared));
+      if (committed === undefined) {
         listings.clear();
         return undefined;
       }
       for (const [kind, listing] of compared.listings) listings.set(kind, listing);
-      return { health, failure, isStored: true, changes: compared.changes, transitions };
+      return { health, failure, isStored: true, changes: compared.changes, ...committed };
     } catch (error) {
       const { message } = asStoreError(error);
       if (this.#projects.get(project) !== memory) return undefined;
@@ -332,6 +332,7 @@ export class Poller {
         isStored: false,
         changes: new Map(),
         transitions: [],
+        finishes: [],
       };
     }
   }

@@ -5,7 +5,9 @@ import type { FailedRequest } from '../monitor/errors.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import type {
   CauseRow,
+  ExperimentRow,
   FailureRow,
+  FinishRow,
   ProjectSnapshot,
   StatusRow,
   TransitionRow,
@@ -14,7 +16,9 @@ import type { WatchedProject } from '../monitor/ports/watched-project.ts';
 import type {
   CauseFields,
   ExpectationFields,
+  ExperimentFields,
   FailureFields,
+  FinishFields,
   LastErrorFields,
   PollFields,
   ProjectFields,
@@ -41,7 +45,6 @@ export function projectFields(
   // That in memory is current, also while the store cannot be written.
   const { health = storedHealth, nextPollAt, expectations } = configured ?? {};
   const prompts = listings.get('prompt');
-  const count = (status: PromptStatus) => prompts?.counts.get(status) ?? 0;
   return {
     project,
     up: health.up,
@@ -51,13 +54,7 @@ export function projectFields(
     last_poll: isoTimeOrNull(health.lastPollAt),
     last_success: isoTimeOrNull(health.lastSuccessAt),
     next_poll: isoTimeOrNull(nextPollAt),
-    prompts: {
-      PENDING: count('PENDING'),
-      RUNNING: count('RUNNING'),
-      COMPLETED: count('COMPLETED'),
-      FAILED: count('FAILED'),
-      UNKNOWN: count('UNKNOWN'),
-    },
+    prompts: promptCounts((status) => prompts?.counts.get(status) ?? 0),
     missing: prompts?.missing ?? 0,
     team: configured?.team || null,
     expectations: {
@@ -65,6 +62,16 @@ export function projectFields(
       RUNNING: expectationFields(expectations?.RUNNING),
     },
     max_failure_ratio: configured?.expect.maxFailureRatio ?? null,
+  };
+}
+
+function promptCounts(count: (status: PromptStatus) => number): ProjectFields['prompts'] {
+  return {
+    PENDING: count('PENDING'),
+    RUNNING: count('RUNNING'),
+    COMPLETED: count('COMPLETED'),
+    FAILED: count('FAILED'),
+    UNKNOWN: count('UNKNOWN'),
   };
 }
 
@@ -104,6 +111,9 @@ export function promptFields(
     status_raw: row.statusRaw ?? null,
     since: isoTime(row.since),
     missing: row.missing,
+    experiment: row.experiment ?? null,
+    dataset: row.dataset ?? null,
+    metric: row.metric ?? null,
     ...expectationFields(expectationIn(row.status, expectations)),
   };
 }
@@ -114,6 +124,7 @@ export function transitionFields(row: TransitionRow): TransitionFields {
     time: isoTime(row.at),
     project: row.project,
     ...(row.kind === 'prompt' ? { prompt_id: row.id } : { dataset_id: row.id }),
+    experiment: row.experiment ?? null,
     from: row.from,
     to: row.to,
   };
@@ -125,6 +136,7 @@ export function failureFields({
   project,
   promptId,
   promptName,
+  experiment,
   settlement,
   cause,
 }: FailureRow): FailureFields {
@@ -134,11 +146,46 @@ export function failureFields({
     project,
     prompt_id: promptId,
     prompt_name: promptName ?? null,
+    experiment: experiment ?? null,
     error_info: settlement?.errorInfo ?? null,
     error_msg_truncated: settlement?.errorInfo !== undefined && settlement.errorMsgTruncated,
     reason: settlement?.reason ?? null,
     settled: settlement !== undefined,
     cause: cause ?? null,
+  };
+}
+
+export function experimentFields(row: ExperimentRow): ExperimentFields {
+  const { project, experiment, state, counts, startedAt, movedAt, endedAt, finishedAt } = row;
+  const isFinished = finishedAt !== undefined && startedAt !== undefined && endedAt !== undefined;
+  return {
+    project,
+    experiment,
+    state,
+    prompts: promptCounts((status) => counts[status] ?? 0),
+    first_move: isoTimeOrNull(startedAt),
+    last_move: isoTimeOrNull(movedAt),
+    ended: isoTimeOrNull(endedAt),
+    finished: isoTimeOrNull(finishedAt),
+    duration_seconds: isFinished ? secondsOrNull(endedAt - startedAt) : null,
+  };
+}
+
+export function finishFields(row: FinishRow): FinishFields {
+  const { counts } = row;
+  return {
+    finish_id: row.finishId,
+    time: isoTime(row.at),
+    project: row.project,
+    experiment: row.experiment,
+    prompts: {
+      COMPLETED: counts.COMPLETED ?? 0,
+      FAILED: counts.FAILED ?? 0,
+      UNKNOWN: counts.UNKNOWN ?? 0,
+    },
+    first_move: isoTime(row.startedAt),
+    ended: isoTime(row.endedAt),
+    duration_seconds: toSeconds(row.endedAt - row.startedAt),
   };
 }
 
@@ -215,5 +262,9 @@ function isoTimeOrNull(ms: number | undefined): string | null {
 
 /** Rounded to milliseconds. */
 function secondsOrNull(ms: number | undefined): number | null {
-  return ms === undefined ? null : Math.round(ms) / 1000;
+  return ms === undefined ? null : toSeconds(ms);
+}
+
+function toSeconds(ms: number): number {
+  return Math.round(ms) / 1000;
 }

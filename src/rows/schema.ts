@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { EXPERIMENT_STATES } from '../domain/experiment.ts';
 import { LIMIT_SOURCES } from '../domain/limits.ts';
 import { NO_ERROR_INFO_REASONS } from '../domain/failure.ts';
 import { DATASET_STATUSES, PROMPT_STATUSES, type PromptStatus } from '../domain/status.ts';
@@ -12,6 +13,13 @@ const count = z.int().min(0);
 const project = z.string().describe('The id of the project.');
 const promptId = z.string().describe('The id of the prompt.');
 const transitionId = z.int().min(1).describe('Increases with every transition; never reused.');
+const label = (name: string) =>
+  z.string().nullable().describe(`The ${name} that the service names; null without one.`);
+const experiment = z.string().describe('The name of the experiment.');
+const experimentNow = z
+  .string()
+  .nullable()
+  .describe('The experiment to which it belongs now; null without one.');
 const seconds = z.number().min(0).nullable();
 const reason = z.enum(POLL_FAILURE_REASONS).nullable();
 
@@ -93,6 +101,9 @@ export const promptSchema = z
     status_raw: z.string().nullable().describe("The service's own text, if the status is UNKNOWN."),
     since: time.describe('Time when it was first seen in this status, UTC.'),
     missing: count.describe('Number of consecutive complete listings without this prompt.'),
+    experiment: label('experiment'),
+    dataset: label('dataset'),
+    metric: label('metric'),
   })
   .extend(expectationSchema.shape)
   .describe('A prompt that is not gone.');
@@ -101,6 +112,7 @@ const transition = {
   transition_id: transitionId,
   time,
   project,
+  experiment: experimentNow,
   from: z.enum(['NEW', ...DATASET_STATUSES]),
   to: z.enum(DATASET_STATUSES),
 };
@@ -121,6 +133,7 @@ export const failureSchema = z
     project,
     prompt_id: promptId,
     prompt_name: z.string().nullable().describe('The name when it failed; null without one.'),
+    experiment: experimentNow,
     error_info: z
       .object({ error_id: z.string().nullable(), error_msg: z.string().nullable() })
       .nullable(),
@@ -137,6 +150,43 @@ export const failureSchema = z
       ),
   })
   .describe('A change of the status of a prompt to FAILED.');
+
+export type ExperimentFields = z.output<typeof experimentSchema>;
+export const experimentSchema = z
+  .object({
+    project,
+    experiment,
+    state: z
+      .enum(EXPERIMENT_STATES)
+      .describe(
+        '`running` while a prompt is PENDING or RUNNING; `finished` once two polls in a row have seen none, after a move; `ended` otherwise.',
+      ),
+    prompts: z.object(counts).describe('Number of its prompts that are not gone, by status.'),
+    first_move: time.nullable().describe('The first move since it was reopened, UTC.'),
+    last_move: time.nullable(),
+    ended: time.nullable().describe('The first poll without unfinished prompts, UTC.'),
+    finished: time.nullable().describe('The poll that confirmed the end, UTC.'),
+    duration_seconds: seconds.describe(
+      'From the first move to the end; null unless it is finished.',
+    ),
+  })
+  .describe('The prompts of a project with the same experiment.');
+
+export type FinishFields = z.output<typeof finishSchema>;
+export const finishSchema = z
+  .object({
+    finish_id: z.int().min(1).describe('Increases with every finish; never reused.'),
+    time: time.describe('Time of the poll that confirmed the end, UTC.'),
+    project,
+    experiment,
+    prompts: z
+      .object({ COMPLETED: count, FAILED: count, UNKNOWN: count })
+      .describe('Number of its prompts that were not gone, by status.'),
+    first_move: time.describe('The first move since it was reopened, UTC.'),
+    ended: time.describe('The first poll without unfinished prompts, UTC.'),
+    duration_seconds: z.number().describe('From the first move to the end.'),
+  })
+  .describe('An experiment that finished, as it was then.');
 
 export type CauseFields = z.output<typeof causeSchema>;
 export const causeSchema = z

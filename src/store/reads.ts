@@ -2,6 +2,8 @@ import type { DurationCount } from '../domain/limits.ts';
 import {
   type CauseList,
   type CauseQuery,
+  type ExperimentQuery,
+  type ExperimentRow,
   type FailureCount,
   type FailureCountQuery,
   type FailureRow,
@@ -21,15 +23,19 @@ import {
 } from '../monitor/ports/store.ts';
 import {
   type CauseColumns,
+  type ExperimentColumns,
   type FailureColumns,
+  type FinishColumns,
   type StatusColumns,
   toCauseList,
+  toExperimentRow,
   toFailureRow,
+  toFinishRow,
   toStatusRow,
   toTransitionRow,
   type TransitionColumns,
 } from './rows.ts';
-import type { Db } from './sql.ts';
+import type { Db, Parameters } from './sql.ts';
 
 /** Joins the conditions that are set. */
 function whereAll(...conditions: readonly (string | false | undefined)[]): string {
@@ -37,19 +43,46 @@ function whereAll(...conditions: readonly (string | false | undefined)[]): strin
   return set.length === 0 ? '' : `WHERE ${set.join(' AND ')}`;
 }
 
-function limited({ limit }: RowQuery): string {
+function limited({ limit }: { readonly limit?: number | undefined }): string {
   return limit === undefined ? '' : 'LIMIT :limit';
 }
 
-const TRANSITION_COLUMNS =
-  't.transition_id, t.at, p.id AS project, t.kind, t.record_id, t.from_status, t.to_status';
+const TRANSITION_COLUMNS = `t.transition_id, t.at, p.id AS project, t.kind, t.record_id, e.text AS experiment,
+  t.from_status, t.to_status`;
 
 const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id, t.record_name,
-  f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason, f.cause_id AS cause`;
+  e.text AS experiment, f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason, f.cause_id AS cause`;
+
+/** Joins the record `r` of a transition `t`, and the experiment `e` that it has now. */
+const OF_TRANSITION = `LEFT JOIN evalwatch.record r ON r.project_key = t.project_key AND r.kind = t.kind AND r.id = t.record_id
+  LEFT JOIN evalwatch.label e ON e.label_id = r.experiment`;
+
+/** The columns of a finish `f`, which is joined with its project `p` and its experiment `l`. */
+const FINISH_COLUMNS = `f.finish_id, f.at, p.id AS project, l.text AS experiment, f.completed, f.failed, f.unknown,
+  f.started_at, f.ended_at`;
 
 /** Restricts a query to one project, or to the configured ones. The second value belongs to the name of its text. */
 function scope(project: string | undefined): readonly [condition: string, name: string] {
   return project === undefined ? ['p.removed_at IS NULL', ''] : ['p.id = :project', '_of_project'];
+}
+
+function labelsOf({ experiment, dataset, metric }: RowQuery): Parameters {
+  return {
+    experiment: experiment || undefined,
+    dataset: dataset || undefined,
+    metric: metric || undefined,
+  };
+}
+
+/** Restricts a query to records `r` with these labels. */
+function labelConditions(query: RowQuery): readonly (string | false)[] {
+  return (['experiment', 'dataset', 'metric'] as const).map((label) => {
+    const text = query[label];
+    if (text === undefined) return false;
+    if (text === '') return `r.${label} IS NULL`;
+    return `r.${label} = (SELECT n.label_id FROM evalwatch.label n
+      WHERE n.project_key = p.project_key AND n.text = :${label})`;
+  });
 }
 
 /**
@@ -94,15 +127,20 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
   async statuses(query: RowQuery): Promise<readonly StatusRow[]> {
     const { project, status, since, afterPrompt, order, limit } = query;
     const isWaiting = status === 'PENDING' || status === 'RUNNING';
-    const text = `SELECT p.id AS project, r.id, r.name, r.status, r.status_raw, r.since, r.missing
+    const text = `SELECT p.id AS project, r.id, r.name, r.status, r.status_raw, r.since, r.missing,
+        e.text AS experiment, d.text AS dataset, m.text AS metric
       FROM evalwatch.project p
       JOIN evalwatch.record r ON r.project_key = p.project_key AND r.kind = 'prompt' AND NOT r.gone
+      LEFT JOIN evalwatch.label e ON e.label_id = r.experiment
+      LEFT JOIN evalwatch.label d ON d.label_id = r.dataset
+      LEFT JOIN evalwatch.label m ON m.label_id = r.metric
       ${whereAll(
         project === undefined ? 'p.removed_at IS NULL' : 'p.id = :project',
         status !== undefined && 'r.status = :status',
         // The condition of an index.
         isWaiting && "r.status IN ('PENDING', 'RUNNING')",
         since !== undefined && 'r.since >= :since',
+        ...labelConditions(query),
         afterPrompt && '(-r.since, p.id, r.id) > (:afterSince, :afterProject, :afterId)',
       )}
       ORDER BY r.since ${order === 'oldest' ? 'ASC' : 'DESC'}, p.id, r.id ${limited(query)}`;
@@ -110,6 +148,7 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
       project,
       status,
       since,
+      ...labelsOf(query),
       limit,
       ...(afterPrompt && {
         afterSince: -afterPrompt.since,
@@ -124,16 +163,18 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
     const { project, since, afterTransition, order, limit } = query;
     const [direction, after] = order === 'oldest' ? ['ASC', '>'] : ['DESC', '<'];
     const text = `SELECT ${TRANSITION_COLUMNS}
-      FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key
+      FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key ${OF_TRANSITION}
       ${whereAll(
         project !== undefined && 'p.id = :project',
         since !== undefined && 't.at >= :since',
+        ...labelConditions(query),
         afterTransition !== undefined && `t.transition_id ${after} :afterTransition`,
       )}
       ORDER BY t.transition_id ${direction} ${limited(query)}`;
     const rows = await this.db.read<TransitionColumns>('', text, {
       project,
       since,
+      ...labelsOf(query),
       afterTransition,
       limit,
     });
@@ -145,10 +186,11 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
     const text = `SELECT ${FAILURE_COLUMNS}
       FROM evalwatch.failure f
       JOIN evalwatch.transition t ON t.transition_id = f.transition_id
-      JOIN evalwatch.project p ON p.project_key = t.project_key
+      JOIN evalwatch.project p ON p.project_key = t.project_key ${OF_TRANSITION}
       ${whereAll(
         project !== undefined && 'p.id = :project',
         since !== undefined && 't.at >= :since',
+        ...labelConditions(query),
         cause !== undefined &&
           '(f.cause_id = :cause OR f.cause = :cause) AND f.settled_at IS NOT NULL',
         afterTransition !== undefined && 'f.transition_id < :afterTransition',
@@ -157,6 +199,7 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
     const rows = await this.db.read<FailureColumns>('', text, {
       project,
       since,
+      ...labelsOf(query),
       cause,
       afterTransition,
       limit,
@@ -164,17 +207,39 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
     return rows.map(toFailureRow);
   }
 
-  /** At most `limit` transitions and settled failures after one position and up to another. */
+  async experiments(query: ExperimentQuery): Promise<readonly ExperimentRow[]> {
+    const { project, experiment, after, limit } = query;
+    const text = `SELECT e.label_id AS key, p.id AS project, l.text AS experiment, e.pending, e.running, e.completed,
+        e.failed, e.unknown, e.started_at, e.moved_at, e.ended_at, e.finished_at
+      FROM evalwatch.project p CROSS JOIN evalwatch.experiment e CROSS JOIN evalwatch.label l
+      ${whereAll(
+        scope(project)[0],
+        'e.project_key = p.project_key AND l.label_id = e.label_id',
+        'e.pending + e.running + e.completed + e.failed + e.unknown > 0',
+        experiment !== undefined && 'l.text = :experiment',
+        after && '(coalesce(e.moved_at, 0), e.label_id) < (:afterMovedAt, :afterKey)',
+      )}
+      ORDER BY coalesce(e.moved_at, 0) DESC, e.label_id DESC ${limited(query)}`;
+    const rows = await this.db.read<ExperimentColumns>('', text, {
+      project,
+      experiment,
+      limit,
+      ...(after && { afterMovedAt: after.movedAt, afterKey: after.key }),
+    });
+    return rows.map(toExperimentRow);
+  }
+
+  /** At most `limit` transitions, settled failures and finishes after one position and up to another. */
   protected async readEvents(
     after: EventPosition,
     end: EventPosition,
     limit: number,
   ): Promise<Omit<RecordedEvents, 'end'>> {
-    const [transitions, settled] = await Promise.all([
+    const [transitions, settled, finishes] = await Promise.all([
       this.db.read<TransitionColumns>(
         'event_transitions',
         `SELECT ${TRANSITION_COLUMNS}
-        FROM evalwatch.transition t CROSS JOIN evalwatch.project p
+        FROM evalwatch.transition t CROSS JOIN evalwatch.project p ${OF_TRANSITION}
         WHERE p.project_key = t.project_key AND t.transition_id > :after AND t.transition_id <= :end
         ORDER BY t.transition_id LIMIT :limit`,
         { after: after.transition, end: end.transition, limit },
@@ -183,16 +248,26 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
         'event_settlements',
         `SELECT s.settlement_id, ${FAILURE_COLUMNS}
         FROM evalwatch.settlement s CROSS JOIN evalwatch.failure f CROSS JOIN evalwatch.transition t
-        CROSS JOIN evalwatch.project p
+        CROSS JOIN evalwatch.project p ${OF_TRANSITION}
         WHERE f.transition_id = s.transition_id AND t.transition_id = f.transition_id
           AND p.project_key = t.project_key AND s.settlement_id > :after AND s.settlement_id <= :end
         ORDER BY s.settlement_id LIMIT :limit`,
         { after: after.settlement, end: end.settlement, limit },
       ),
+      this.db.read<FinishColumns>(
+        'event_finishes',
+        `SELECT ${FINISH_COLUMNS}
+        FROM evalwatch.finish f CROSS JOIN evalwatch.project p CROSS JOIN evalwatch.label l
+        WHERE p.project_key = f.project_key AND l.label_id = f.label_id
+          AND f.finish_id > :after AND f.finish_id <= :end
+        ORDER BY f.finish_id LIMIT :limit`,
+        { after: after.finish, end: end.finish, limit },
+      ),
     ]);
     return {
       transitions: transitions.map(toTransitionRow),
       settled: settled.map((row) => ({ ...toFailureRow(row), settlementId: row.settlement_id })),
+      finishes: finishes.map(toFinishRow),
     };
   }
 

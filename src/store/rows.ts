@@ -1,3 +1,4 @@
+import { stateOf, type Experiment } from '../domain/experiment.ts';
 import type { ErrorTotal, NoErrorInfoReason, Settlement } from '../domain/failure.ts';
 import type { KnownRecord } from '../domain/record.ts';
 import {
@@ -13,7 +14,9 @@ import { StoreError } from '../monitor/errors.ts';
 import type {
   CauseList,
   CauseRow,
+  ExperimentRow,
   FailureRow,
+  FinishRow,
   ListingSnapshot,
   PendingFailure,
   PollHealth,
@@ -116,6 +119,9 @@ export interface StatusColumns {
   readonly status_raw: string | null;
   readonly since: number;
   readonly missing: number;
+  readonly experiment: string | null;
+  readonly dataset: string | null;
+  readonly metric: string | null;
 }
 
 export function toStatusRow(row: StatusColumns): StatusRow {
@@ -127,6 +133,72 @@ export function toStatusRow(row: StatusColumns): StatusRow {
     statusRaw: row.status_raw ?? undefined,
     since: row.since,
     missing: row.missing,
+    experiment: row.experiment ?? undefined,
+    dataset: row.dataset ?? undefined,
+    metric: row.metric ?? undefined,
+  };
+}
+
+/** The counts of an experiment; a finish has none of the first two. */
+interface ExperimentCounts {
+  readonly pending?: number;
+  readonly running?: number;
+  readonly completed: number;
+  readonly failed: number;
+  readonly unknown: number;
+}
+
+function toCounts(row: ExperimentCounts): Experiment['counts'] {
+  const { pending = 0, running = 0, completed, failed, unknown } = row;
+  return {
+    PENDING: pending,
+    RUNNING: running,
+    COMPLETED: completed,
+    FAILED: failed,
+    UNKNOWN: unknown,
+  };
+}
+
+export interface ExperimentColumns extends ExperimentCounts {
+  readonly key: number;
+  readonly project: string;
+  readonly experiment: string;
+  readonly started_at: number | null;
+  readonly moved_at: number | null;
+  readonly ended_at: number | null;
+  readonly finished_at: number | null;
+}
+
+export function toExperimentRow(row: ExperimentColumns): ExperimentRow {
+  const state: Experiment = {
+    counts: toCounts(row),
+    startedAt: toTime(row.started_at),
+    movedAt: toTime(row.moved_at),
+    endedAt: toTime(row.ended_at),
+    finishedAt: toTime(row.finished_at),
+  };
+  const { key, project, experiment } = row;
+  return { ...state, key, project, experiment, state: stateOf(state) };
+}
+
+export interface FinishColumns extends ExperimentCounts {
+  readonly finish_id: number;
+  readonly at: number;
+  readonly project: string;
+  readonly experiment: string;
+  readonly started_at: number;
+  readonly ended_at: number;
+}
+
+export function toFinishRow(row: FinishColumns): FinishRow {
+  return {
+    finishId: row.finish_id,
+    at: row.at,
+    project: row.project,
+    experiment: row.experiment,
+    counts: toCounts(row),
+    startedAt: row.started_at,
+    endedAt: row.ended_at,
   };
 }
 
@@ -136,6 +208,7 @@ export interface TransitionColumns {
   readonly project: string;
   readonly kind: Kind;
   readonly record_id: string;
+  readonly experiment: string | null;
   readonly from_status: Origin;
   readonly to_status: Status;
 }
@@ -147,6 +220,7 @@ export function toTransitionRow(row: TransitionColumns): TransitionRow {
     project: row.project,
     kind: row.kind,
     id: row.record_id,
+    experiment: row.experiment ?? undefined,
     from: row.from_status,
     to: row.to_status,
   };
@@ -158,6 +232,7 @@ export interface FailureColumns {
   readonly project: string;
   readonly record_id: string;
   readonly record_name: string | null;
+  readonly experiment: string | null;
   readonly settled_at: number | null;
   readonly error_id: string | null;
   readonly error_msg: string | null;
@@ -173,6 +248,7 @@ export function toFailureRow(row: FailureColumns): FailureRow {
     project: row.project,
     promptId: row.record_id,
     promptName: row.record_name ?? undefined,
+    experiment: row.experiment ?? undefined,
     settlement: row.settled_at === null ? undefined : toSettlement(row),
     cause: row.cause ?? undefined,
   };

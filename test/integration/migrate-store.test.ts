@@ -162,7 +162,7 @@ describe.runIf(postgresPrograms() !== undefined || IN_CI)('migrate-store', () =>
       const causes = { since: 0, limit: 9 };
       expect(await to.causes(causes)).toEqual(await from.causes(causes));
       expect((await to.causes(causes)).causes).not.toEqual([]);
-      const start = { transition: 0, settlement: 0 };
+      const start = { transition: 0, settlement: 0, finish: 0 };
       expect(await to.events(start, 1000)).toEqual(await from.events(start, 1000));
       expect(await to.transitions({ project: REMOVED })).toEqual(
         await from.transitions({ project: REMOVED }),
@@ -258,7 +258,7 @@ describe.runIf(postgresPrograms() !== undefined || IN_CI)('migrate-store', () =>
         counted.flatMap(({ listings }) => listings.get('prompt')?.errors ?? []).length,
       ).toBeGreaterThan(9);
       expect(inOrder(await postgres.store.snapshot())).toEqual(inOrder(await sqlite.snapshot()));
-      const start = { transition: 0, settlement: 0 };
+      const start = { transition: 0, settlement: 0, finish: 0 };
       expect(await postgres.store.events(start, 1000)).toEqual(await sqlite.events(start, 1000));
       const known = await sqlite.loadKnown('p', KINDS);
       expect((await postgres.store.loadKnown('p', KINDS)).listings).toEqual(known.listings);

@@ -221,13 +221,14 @@ async function see(
     records: new Map<string, KnownRecord>(),
   };
   const { changes } = await compareListing(known, listingOf(statuses), { at, missingAfter: 2 });
-  return await store.commitPoll({
+  const committed = await store.commitPoll({
     project,
     at,
     health: healthAt(at),
     token,
     listings: new Map([['prompt', changes]]),
   });
+  return committed?.transitions;
 }
 
 export function healthAt(at: number): PollHealth {

@@ -14,6 +14,7 @@ const store: WebContent['store'] = {
   statuses: rows,
   transitions: rows,
   failures: rows,
+  experiments: rows,
   causes: async () => ({ causes: [], others: { causes: 0, count: 0 } }),
   events: () => Promise.reject(new Error('not asked for')),
   moves: () => Promise.resolve({ since: 0, moves: [] }),

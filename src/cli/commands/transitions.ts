@@ -53,6 +53,7 @@ const POLL_INTERVAL_MS = 1000;
 const FIRST_ROWS = 10;
 /** Maximum number of rows that are read at a time. */
 const PAGE_SIZE = 5000;
+const NEVER = Number.MAX_SAFE_INTEGER;
 
 /**
  * Prints the newest transitions, oldest first, and then each new one once, until a signal ends the process.
@@ -85,7 +86,7 @@ async function follow(options: Options, context: Context): Promise<never> {
   });
 }
 
-/** Reads transitions in the order in which they become visible, which is not quite that of their numbers, and no settlements. */
+/** Reads transitions in the order in which they become visible, which is not quite that of their numbers, and nothing else. */
 function eventsAfter(reader: StoreReader, transition: number) {
-  return reader.events({ transition, settlement: Number.MAX_SAFE_INTEGER }, PAGE_SIZE);
+  return reader.events({ transition, settlement: NEVER, finish: NEVER }, PAGE_SIZE);
 }

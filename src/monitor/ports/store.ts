@@ -1,7 +1,8 @@
 import type { AddedDurations, DurationCount } from '../../domain/limits.ts';
 import type { ErrorTotal, ErrorInfo, Settled, Settlement, Tries } from '../../domain/failure.ts';
+import type { Experiment, ExperimentState } from '../../domain/experiment.ts';
 import type { Receiver } from '../../domain/receiver.ts';
-import type { KnownListing } from '../../domain/record.ts';
+import type { KnownListing, Labels } from '../../domain/record.ts';
 import type { Kind, Origin, PromptStatus, Status, UnfinishedStatus } from '../../domain/status.ts';
 import type { Summary } from '../../domain/summary.ts';
 import type { Changes, Transition } from '../../domain/transition.ts';
@@ -46,6 +47,26 @@ export interface PollCommit {
 export interface CommittedTransition extends Transition {
   readonly transitionId: number;
   readonly kind: Kind;
+}
+
+/** What a commit stored, with the numbers that it gave. */
+export interface Committed {
+  readonly transitions: readonly CommittedTransition[];
+  readonly finishes: readonly FinishRow[];
+}
+
+/** An experiment that finished, as it was then. Times are those of polls, epoch ms. */
+export interface FinishRow {
+  /** Grows with every finish, and is never reused. */
+  readonly finishId: number;
+  /** The poll that confirmed the end. */
+  readonly at: number;
+  readonly project: string;
+  readonly experiment: string;
+  readonly counts: Experiment['counts'];
+  /** The first move since it was reopened, and the poll that first saw it without unfinished prompts. */
+  readonly startedAt: number;
+  readonly endedAt: number;
 }
 
 /** Identity of a failure. After a failover that lost it, another one can have its `transitionId`. */
@@ -123,6 +144,10 @@ export interface RowQuery {
   /** Epoch ms. */
   readonly since?: number | undefined;
   readonly limit?: number | undefined;
+  /** Only prompts with this experiment, dataset or metric; '' for those without one. */
+  readonly experiment?: string | undefined;
+  readonly dataset?: string | undefined;
+  readonly metric?: string | undefined;
   /** For failures: only those with this cause, by its id or by that of version 0.2.0. */
   readonly cause?: string | undefined;
   /** For transitions and failures: only those after this transition in their order. */
@@ -141,7 +166,32 @@ interface PromptPosition {
   readonly promptId: string;
 }
 
-export interface StatusRow {
+/** Query for experiments that have prompts. */
+export interface ExperimentQuery {
+  readonly project?: string | undefined;
+  readonly experiment?: string | undefined;
+  readonly limit?: number | undefined;
+  /** Only those after this position in the order. */
+  readonly after?: ExperimentPosition | undefined;
+}
+
+/** An experiment's place in the order: the last move first, those without a move last. */
+interface ExperimentPosition {
+  /** Epoch ms, 0 without a move. */
+  readonly movedAt: number;
+  /** `key` of the row. */
+  readonly key: number;
+}
+
+export interface ExperimentRow extends Experiment {
+  /** Distinguishes it in the store. */
+  readonly key: number;
+  readonly project: string;
+  readonly experiment: string;
+  readonly state: ExperimentState;
+}
+
+export interface StatusRow extends Labels {
   readonly project: string;
   readonly promptId: string;
   readonly promptName: string | undefined;
@@ -157,6 +207,8 @@ export interface TransitionRow {
   readonly project: string;
   readonly kind: Kind;
   readonly id: string;
+  /** That of the record now. */
+  readonly experiment: string | undefined;
   readonly from: Origin;
   readonly to: Status;
 }
@@ -168,6 +220,8 @@ export interface FailureRow {
   readonly promptId: string;
   /** Name at the time of the transition. */
   readonly promptName: string | undefined;
+  /** That of the prompt now. */
+  readonly experiment: string | undefined;
   /** Undefined while the failure is pending. */
   readonly settlement: Settlement | undefined;
   /** Id of its cause; undefined while the failure is pending, and if a worker of an earlier version settled it. */
@@ -217,12 +271,13 @@ export interface CauseList {
 }
 
 /**
- * Position in the order of events: after this transition and this settlement. Both numbers only grow and are never reused,
- * even after retention deletes rows; 0 is before the first.
+ * Position in the order of events: after this transition, this settlement and this finish. The numbers only grow and are never
+ * reused, even after retention deletes rows; 0 is before the first.
  */
 export interface EventPosition {
   readonly transition: number;
   readonly settlement: number;
+  readonly finish: number;
 }
 
 interface SettledFailureRow extends FailureRow {
@@ -234,6 +289,7 @@ export interface RecordedEvents {
   readonly transitions: readonly TransitionRow[];
   /** Settled failures in the order of their settlement. */
   readonly settled: readonly SettledFailureRow[];
+  readonly finishes: readonly FinishRow[];
   /** The highest numbers used so far. */
   readonly end: EventPosition;
 }
@@ -297,6 +353,8 @@ export interface StoreReader {
   /** Transitions of prompts and datasets. */
   transitions(query: RowQuery): Promise<readonly TransitionRow[]>;
   failures(query: RowQuery): Promise<readonly FailureRow[]>;
+  /** Experiments with prompts, the last move first. */
+  experiments(query: ExperimentQuery): Promise<readonly ExperimentRow[]>;
   causes(query: CauseQuery): Promise<CauseList>;
   /** At most `limit` transitions and `limit` settled failures after this position. */
   events(after: EventPosition, limit: number): Promise<RecordedEvents>;
@@ -346,7 +404,9 @@ export interface Store extends StoreReader {
    * that moved to FAILED. Resolves to undefined, and writes nothing, if the project has another token by now: another
    * listing was committed, or another worker owns it.
    */
-  commitPoll(commit: PollCommit): Promise<readonly CommittedTransition[] | undefined>;
+  commitPoll(commit: PollCommit): Promise<Committed | undefined>;
+  /** Whether the next complete listing of prompts can finish an experiment: then it is committed even without changes. */
+  isFinishing(project: string): boolean;
   /** Stores the health of a poll that could not be committed, as soon as that succeeds, unless newer health comes first. */
   keepHealth(project: string, health: PollHealth): void;
   /** Failures that are not settled yet, oldest first. A logged failure is pending until it is settled. */

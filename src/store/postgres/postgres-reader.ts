@@ -71,7 +71,7 @@ export class PostgresReader extends Reads implements StoreReader {
    */
   async events(after: EventPosition, limit: number): Promise<RecordedEvents> {
     const given = await this.#findEnd();
-    const last = later(this.#end, { transition: 0, settlement: 0 });
+    const last = later(this.#end, START);
     return {
       ...(await this.readEvents(after, last, limit)),
       // The position of the reader may be ahead: another process gave it.
@@ -81,8 +81,7 @@ export class PostgresReader extends Reads implements StoreReader {
 
   /** Resolves to the numbers given out so far. */
   async #findEnd(): Promise<EventPosition> {
-    const [given = { transition: 0, settlement: 0 }] =
-      await this.#database.query<EventPosition>(EVENT_NUMBERS);
+    const [given = START] = await this.#database.query<EventPosition>(EVENT_NUMBERS);
     let left = await this.#writers();
     for (let check = 0; left.size > 0 && check < MAX_CHECKS; check += 1) {
       await this.#clock.sleep(CHECK_EVERY_MS);
@@ -108,10 +107,14 @@ export class PostgresReader extends Reads implements StoreReader {
   }
 }
 
+/** The position before the first event. */
+const START: EventPosition = { transition: 0, settlement: 0, finish: 0 };
+
 function later(one: EventPosition | undefined, other: EventPosition): EventPosition {
   return {
     transition: Math.max(one?.transition ?? 0, other.transition),
     settlement: Math.max(one?.settlement ?? 0, other.settlement),
+    finish: Math.max(one?.finish ?? 0, other.finish),
   };
 }
 
@@ -119,5 +122,6 @@ function earlier(one: EventPosition, other: EventPosition): EventPosition {
   return {
     transition: Math.min(one.transition, other.transition),
     settlement: Math.min(one.settlement, other.settlement),
+    finish: Math.min(one.finish, other.finish),
   };
 }

@@ -5,7 +5,7 @@ import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type {
-  CommittedTransition,
+  Committed,
   KnownProject,
   OwnedSnapshot,
   PendingFailure,
@@ -198,9 +198,13 @@ export class PostgresStore extends PostgresReader implements Store {
     return { token: row.token, listings: toListings(row, kinds) };
   }
 
-  async commitPoll(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined> {
+  async commitPoll(poll: PollCommit): Promise<Committed | undefined> {
     this.#assertOpen();
     return await this.#owned.commitPoll(poll);
+  }
+
+  isFinishing(project: string): boolean {
+    return this.#owned.figures.summaries(project)?.prompt.finishing ?? false;
   }
 
   keepHealth(project: string, health: PollHealth): void {

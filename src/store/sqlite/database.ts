@@ -1,7 +1,7 @@
 import { statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StoreError } from '../../monitor/errors.ts';
-import type { Store } from '../../monitor/ports/store.ts';
+import type { CommittedTransition } from '../../monitor/ports/store.ts';
 import type { Parameters as Values } from '../sql.ts';
 import { connect, type Connection } from './connection.ts';
 import { assertIntact } from './errors.ts';
@@ -34,7 +34,7 @@ export interface Reads {
 
 /** Writing methods, to be called in a transaction. */
 export interface Writes {
-  readonly commitPoll: (part: PollPart) => Awaited<ReturnType<Store['commitPoll']>>;
+  readonly commitPoll: (part: PollPart) => readonly CommittedTransition[] | undefined;
   /** Writes the health of polls that changed nothing. Skips a project that was deleted. */
   readonly writeHealth: (rows: readonly HealthRow[]) => void;
   readonly change: MakeChange;

@@ -2,7 +2,7 @@ import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type {
-  CommittedTransition,
+  Committed,
   KnownProject,
   PendingFailure,
   PendingFailureQuery,
@@ -147,13 +147,17 @@ export class SqliteStore extends SqliteReads implements Store {
   }
 
   /** A poll of a project that is not configured is rare, and committed at once even if it changed nothing. */
-  async commitPoll(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined> {
+  async commitPoll(poll: PollCommit): Promise<Committed | undefined> {
     this.#assertOpen();
     const { project, health } = poll;
     if (poll.listings.size > 0 || !this.#figures.has(project)) return await this.#commit(poll);
     await this.#health.add(project, health);
     this.#figures.change(project, health);
-    return [];
+    return { transitions: [], finishes: [] };
+  }
+
+  isFinishing(project: string): boolean {
+    return this.#figures.summaries(project)?.prompt.finishing ?? false;
   }
 
   keepHealth(project: string, health: PollHealth): void {
@@ -211,14 +215,14 @@ export class SqliteStore extends SqliteReads implements Store {
     await this.#thread.close();
   }
 
-  async #commit(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined> {
+  async #commit(poll: PollCommit): Promise<Committed | undefined> {
     const { project, health } = poll;
     const before = this.#figures.summaries(project) ?? (await this.#readSummaries(project));
     const after = await summariesAfter(this.#reported, poll, before);
     await this.#health.drop(project);
-    const transitions = await this.#queue.commit(poll, after);
-    if (transitions !== undefined) this.#figures.change(project, health, after);
-    return transitions;
+    const committed = await this.#queue.commit(poll, after);
+    if (committed !== undefined) this.#figures.change(project, health, after);
+    return committed;
   }
 
   async #readSummaries(project: string): Promise<ProjectFigures['summaries']> {

@@ -3,7 +3,7 @@ import type { Summary } from '../../domain/summary.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type { CommittedTransition, PollCommit } from '../../monitor/ports/store.ts';
+import type { Committed, PollCommit } from '../../monitor/ports/store.ts';
 import type { Call, WriteResult, Writes } from './database.ts';
 import { countRows, PART_ROWS, toParts } from './sql/poll-rows.ts';
 import type { StoreThread } from './client.ts';
@@ -16,10 +16,7 @@ export interface WriteQueue {
    */
   write<Asked extends Call<Writes>>(call: Asked): Promise<ReturnType<Writes[Asked['method']]>>;
   /** Commits a poll, as `Store.commitPoll`, with the summaries after it. @throws {StoreError} */
-  commit(
-    poll: PollCommit,
-    summaries: ReadonlyMap<Kind, Summary>,
-  ): Promise<readonly CommittedTransition[] | undefined>;
+  commit(poll: PollCommit, summaries: ReadonlyMap<Kind, Summary>): Promise<Committed | undefined>;
   /** Resolves when nothing waits, and refuses writes from then on. */
   close(): Promise<void>;
 }
@@ -142,7 +139,8 @@ export function createWriteQueue({ writePiece, clock, emit }: WriteQueueOptions)
           args: [part],
         }));
       const results = await enqueue<ReturnType<Writes['commitPoll']>>(calls, countRows(poll));
-      return results.includes(undefined) ? undefined : results.flatMap((part) => part ?? []);
+      if (results.includes(undefined)) return undefined;
+      return { transitions: results.flatMap((part) => part ?? []), finishes: [] };
     },
     close: async () => {
       for (; ; await writing) {

@@ -60,7 +60,7 @@ export class EventFeed {
 
   /** Returns the position after the newest recorded event. @throws {StoreError} */
   async end(): Promise<EventPosition> {
-    return (await this.#store.events({ transition: 0, settlement: 0 }, 0)).end;
+    return (await this.#store.events({ transition: 0, settlement: 0, finish: 0 }, 0)).end;
   }
 
   /**

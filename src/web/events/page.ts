@@ -1,10 +1,10 @@
 import { visibleJson } from '../../domain/visible.ts';
 import type { EventPosition, RecordedEvents } from '../../monitor/ports/store.ts';
-import { failureFields, transitionFields } from '../../rows/fields.ts';
+import { failureFields, finishFields, transitionFields } from '../../rows/fields.ts';
 import type { ResetFields } from '../../rows/schema.ts';
 
 /** Event types that a client can select; every client gets `reset`. */
-export const EVENT_TYPES = ['transition', 'failure', 'poll'] as const;
+export const EVENT_TYPES = ['transition', 'failure', 'experiment', 'poll'] as const;
 export type EventType = (typeof EVENT_TYPES)[number];
 
 /** One event as text that can be sent to any client. */
@@ -33,18 +33,23 @@ export interface EventPage {
 /** Maximum length of a page. A client that does not read holds at most this and one event in memory. */
 const MAX_CHARACTERS = 32 * 1024;
 
-/** Returns the id from which a client resumes: `t17.f4` is after transition 17 and after the 4th settled failure. */
-export function writeId({ transition, settlement }: EventPosition): string {
-  return `t${transition}.f${settlement}`;
+/** Returns the id from which a client resumes: `t17.f4.x2` is after transition 17, the 4th settled failure and the 2nd finish. */
+export function writeId({ transition, settlement, finish }: EventPosition): string {
+  return `t${transition}.f${settlement}.x${finish}`;
 }
 
-export const EVENT_ID = /^t(\d{1,15})\.f(\d{1,15})$/;
+/** Ids of version 0.2.0, which knew no finishes, end before the last point. */
+export const EVENT_ID = /^t(\d{1,15})\.f(\d{1,15})(?:\.x(\d{1,15}))?$/;
 
 /** Parses what {@link writeId} returned; undefined if the text is not an id. */
 export function readId(text: string): EventPosition | undefined {
-  const [, transition, settlement] = EVENT_ID.exec(text) ?? [];
+  const [, transition, settlement, finish = 0] = EVENT_ID.exec(text) ?? [];
   if (transition === undefined) return undefined;
-  return { transition: Number(transition), settlement: Number(settlement) };
+  return {
+    transition: Number(transition),
+    settlement: Number(settlement),
+    finish: Number(finish),
+  };
 }
 
 /** Returns the text of an event. Without a position it has no id, so the client keeps the last one. */
@@ -58,15 +63,19 @@ export function eventText(
 }
 
 /**
- * Returns the events after a position, from the rows of the store: transitions first, and each failure after its
- * transition. Numbers have no gaps, so a missing number was deleted, and a number beyond the end is from another store.
+ * Returns the events after a position, from the rows of the store: transitions first, each failure after its transition, and
+ * finishes after all transitions. Numbers have no gaps, so a missing number was deleted, and a number beyond the end is from another store.
  */
 export function toPage(
   after: EventPosition,
-  { transitions, settled, end }: RecordedEvents,
+  { transitions, settled, finishes, end }: RecordedEvents,
   limit: number,
 ): EventPage {
-  if (after.transition > end.transition || after.settlement > end.settlement) {
+  if (
+    after.transition > end.transition ||
+    after.settlement > end.settlement ||
+    after.finish > end.finish
+  ) {
     return { events: [], gap: 'unknown_id', next: end, more: false };
   }
   const allTransitions = transitions.length < limit;
@@ -79,14 +88,19 @@ export function toPage(
   const settlement = allFailures
     ? end.settlement
     : (failures.at(-1)?.settlementId ?? after.settlement);
+  // A finish follows the moves that led to it.
+  const shown = allTransitions ? finishes : [];
+  const allFinishes = allTransitions && finishes.length < limit;
+  const finish = allFinishes ? end.finish : (shown.at(-1)?.finishId ?? after.finish);
   const gap =
     transitions.length === transition - after.transition &&
-    failures.length === settlement - after.settlement
+    failures.length === settlement - after.settlement &&
+    shown.length === finish - after.finish
       ? undefined
       : 'retention';
   const events: PlacedEvent[] = [];
   let characters = 0;
-  for (const event of placed(after, transitions, transition, failures)) {
+  for (const event of placed(after, transitions, { transition, settlement }, failures, shown)) {
     characters += event.text.length;
     const last = events.at(-1);
     if (last !== undefined && characters > MAX_CHARACTERS) {
@@ -94,24 +108,31 @@ export function toPage(
     }
     events.push(event);
   }
-  return { events, gap, next: { transition, settlement }, more: !allTransitions || !allFailures };
+  const more = !allTransitions || !allFailures || !allFinishes;
+  return { events, gap, next: { transition, settlement, finish }, more };
 }
 
-/** Yields all transitions, then the failures, whose positions follow `transition`. */
+/** Yields all transitions, then the failures, then the finishes. `last` are the last numbers of the first two. */
 function* placed(
-  { settlement }: EventPosition,
+  { settlement, finish }: EventPosition,
   transitions: RecordedEvents['transitions'],
-  transition: number,
+  last: Omit<EventPosition, 'finish'>,
   failures: RecordedEvents['settled'],
+  finishes: RecordedEvents['finishes'],
 ): Generator<PlacedEvent, void> {
   for (const row of transitions) {
-    const position = { transition: row.transitionId, settlement };
+    const position = { transition: row.transitionId, settlement, finish };
     const text = eventText('transition', transitionFields(row), position);
     yield { type: 'transition', project: row.project, text, position };
   }
   for (const row of failures) {
-    const position = { transition, settlement: row.settlementId };
+    const position = { transition: last.transition, settlement: row.settlementId, finish };
     const text = eventText('failure', failureFields(row), position);
     yield { type: 'failure', project: row.project, text, position };
+  }
+  for (const row of finishes) {
+    const position = { ...last, finish: row.finishId };
+    const text = eventText('experiment', finishFields(row), position);
+    yield { type: 'experiment', project: row.project, text, position };
   }
 }

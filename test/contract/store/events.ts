@@ -2,14 +2,19 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { withCause, settle } from '../../support/failures.ts';
 import { HARD_TEXTS, type Harness } from './harness.ts';
 
-const START = { transition: 0, settlement: 0 };
+const START = { transition: 0, settlement: 0, finish: 0 };
 
 export function describeEvents(h: Harness): void {
   describe('events', () => {
     beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
 
     it('are empty in a new store and end at the start position', async () => {
-      expect(await h.store.events(START, 10)).toEqual({ transitions: [], settled: [], end: START });
+      expect(await h.store.events(START, 10)).toEqual({
+        transitions: [],
+        settled: [],
+        finishes: [],
+        end: START,
+      });
     });
 
     it('are the rows of transitions and settled failures, oldest first', async () => {
@@ -24,7 +29,11 @@ export function describeEvents(h: Harness): void {
       expect(transitions).toEqual((await h.store.transitions({})).toReversed());
       const failures = await h.store.failures({});
       expect(settled).toEqual(failures.map((row, index) => ({ ...row, settlementId: index + 1 })));
-      expect(end).toEqual({ transition: transitions.length, settlement: settled.length });
+      expect(end).toEqual({
+        transition: transitions.length,
+        settlement: settled.length,
+        finish: 0,
+      });
     });
 
     it('order failures by settlement even if the clock is set back', async () => {
@@ -43,14 +52,17 @@ export function describeEvents(h: Harness): void {
         [2, 'z'],
         [3, 'x'],
       ]);
-      expect(end).toEqual({ transition: 3, settlement: 3 });
+      expect(end).toEqual({ transition: 3, settlement: 3, finish: 0 });
     });
 
     it('start after a given position and stop at the limit', async () => {
       const ids = await h.fail('p', ['a', 'b', 'c', 'd']);
       for (const id of ids) await settle(h.store, id, { reason: 'not_found' }, 1500);
 
-      const { transitions, settled } = await h.store.events({ transition: 1, settlement: 2 }, 2);
+      const { transitions, settled } = await h.store.events(
+        { transition: 1, settlement: 2, finish: 0 },
+        2,
+      );
 
       expect(transitions.map(({ id }) => id)).toEqual(['b', 'c']);
       expect(settled.map(({ promptId }) => promptId)).toEqual(['c', 'd']);
@@ -61,8 +73,13 @@ export function describeEvents(h: Harness): void {
       await settle(h.store, old, { reason: 'not_found' }, 1500);
       await h.store.prune({ before: 5000, firstDay: 0 });
       await h.reopen();
-      const end = { transition: 1, settlement: 1 };
-      expect(await h.store.events(START, 10)).toEqual({ transitions: [], settled: [], end });
+      const end = { transition: 1, settlement: 1, finish: 0 };
+      expect(await h.store.events(START, 10)).toEqual({
+        transitions: [],
+        settled: [],
+        finishes: [],
+        end,
+      });
 
       const [next = 0] = await h.fail('p', ['x'], 6000);
       await settle(h.store, next, { reason: 'not_found' }, 6500);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach } from 'vitest';
 import type { KnownRecord } from '../../../src/domain/record.ts';
 import { KINDS, type Kind, type Status } from '../../../src/domain/status.ts';
+import { ExperimentChanges } from '../../../src/domain/experiment.ts';
 import { SummaryChange } from '../../../src/domain/summary.ts';
 import { type Changes, type Transition, compareListing } from '../../../src/domain/transition.ts';
 import type { Observer } from '../../../src/monitor/events.ts';
@@ -86,7 +87,8 @@ export function createHarness(open: OpenStore) {
     );
     const { token } =
       from ?? (listings.size === 0 ? { token: '' } : await store.loadKnown(project, []));
-    return await store.commitPoll({ project, at, health: UP, token, listings });
+    const committed = await store.commitPoll({ project, at, health: UP, token, listings });
+    return committed?.transitions;
   }
 
   /** Polls `project`, which shows these statuses by id. A record is gone after two listings without it. */
@@ -169,10 +171,13 @@ export function moveOf(id: string, to: Status): Transition {
 /** Makes changes of records that are new, except those that are known. */
 export function changesOf(some: Partial<Changes>, known: readonly KnownRecord[] = []): Changes {
   const summary = new SummaryChange();
+  const experiments = new ExperimentChanges();
   for (const record of some.records ?? []) {
     const before = known.find(({ id }) => id === record.id);
     summary.addRecord(before, record);
+    experiments.addRecord(before, record);
   }
   for (const { from, to } of some.transitions ?? []) summary.addTransition(from, to);
-  return { baseline: false, records: [], transitions: [], gone: [], summary, ...some };
+  const found = { baseline: false, records: [], transitions: [], gone: [], complete: true };
+  return { ...found, summary, experiments, ...some };
 }

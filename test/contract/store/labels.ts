@@ -54,13 +54,13 @@ export function describeLabels(h: Harness): void {
 
     it('that change are stored without a transition', async () => {
       await seeLabels('p', { x: { experiment: 'e', metric: 'm' }, y: { experiment: 'e' } });
-      const before = await h.store.events({ transition: 0, settlement: 0 }, 10);
+      const before = await h.store.events({ transition: 0, settlement: 0, finish: 0 }, 10);
       const other = { x: { experiment: 'f', dataset: 'm' }, y: { experiment: 'e' } };
       const { transitions, changes } = await seeLabels('p', other);
       expect(transitions).toEqual([]);
       expect(changes.records.map(({ id }) => id)).toEqual(['x']);
       expect(await labelsOf('p')).toEqual(other);
-      expect(await h.store.events({ transition: 0, settlement: 0 }, 10)).toEqual(before);
+      expect(await h.store.events({ transition: 0, settlement: 0, finish: 0 }, 10)).toEqual(before);
       expect((await h.known('p'))?.records.get('x')?.since).toBe(2000);
     });
 

@@ -223,7 +223,7 @@ describePostgres('workers on one PostgreSQL database', (open) => {
   });
 
   describe('that read events', () => {
-    const START = { transition: 0, settlement: 0 };
+    const START = { transition: 0, settlement: 0, finish: 0 };
     const insert = (id: string) => `INSERT INTO evalwatch.transition
       (project_key, at, kind, from_status, to_status, record_id)
       SELECT project_key, 1, 'prompt', 'RUNNING', 'FAILED', '${id}' FROM evalwatch.project`;
@@ -244,7 +244,7 @@ describePostgres('workers on one PostgreSQL database', (open) => {
       expect(idsOf(meanwhile)).toEqual(['first']);
       expect(meanwhile.end.transition).toBe(1);
       // Another worker, which has seen the commit, can give a position ahead of what this one knows.
-      const ahead = { transition: 3, settlement: 0 };
+      const ahead = { transition: 3, settlement: 0, finish: 0 };
       expect(await store.events(ahead, 10)).toEqual({ transitions: [], settled: [], end: ahead });
       const reader = await openPostgresReader({ clock: hurried, url: db.url });
       await expect(reader.events(START, 10)).rejects.toMatchObject({ reason: 'busy' });

@@ -65,7 +65,7 @@ async function commit(
     listings: new Map([[kind, changes]]),
     durations,
   });
-  return committed?.map(({ transitionId }) => transitionId) ?? [];
+  return committed?.transitions.map(({ transitionId }) => transitionId) ?? [];
 }
 
 let config: string;
@@ -146,7 +146,9 @@ describe('status', () => {
 
   it('prints the raw status and every key in every row with --json', async () => {
     await someHistory();
-    const common = { project: 'search', prompt_name: null, since: iso(NOW - HOUR), missing: 0 };
+    const labels = { experiment: null, dataset: null, metric: null };
+    const since = iso(NOW - HOUR);
+    const common = { project: 'search', prompt_name: null, since, missing: 0, ...labels };
     expect(await json('status', '--project', 'search')).toEqual([
       { ...common, prompt_id: 'prompt-1', status: 'UNKNOWN', status_raw: 'queued', ...NO_LIMIT },
       { ...common, prompt_id: 'prompt-3', status: 'FAILED', status_raw: null, ...NO_LIMIT },
@@ -261,6 +263,7 @@ describe('transitions', () => {
       transition_id: ids[2],
       time: iso(NOW - 20 * HOUR),
       project: 'checkout-bot',
+      experiment: null,
       dataset_id: 'data-1',
       from: 'PENDING',
       to: 'FAILED',
@@ -269,6 +272,7 @@ describe('transitions', () => {
       transition_id: ids.at(-1),
       time: iso(NOW - HOUR),
       project: 'search',
+      experiment: null,
       prompt_id: 'prompt-3',
       from: 'NEW',
       to: 'FAILED',
@@ -335,6 +339,7 @@ describe('failures', () => {
       time: iso(NOW - 2 * HOUR),
       project: 'search',
       prompt_name: null,
+      experiment: null,
       error_info: null,
       error_msg_truncated: false,
       reason: null,

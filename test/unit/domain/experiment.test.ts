@@ -86,7 +86,7 @@ describe('an experiment finishes', () => {
       counts: { COMPLETED: 1 },
       startedAt: 2000,
       movedAt: 2000,
-      idleAt: 2000,
+      endedAt: 2000,
       finishedAt: 3000,
     });
   });
@@ -183,7 +183,7 @@ describe('an experiment finishes', () => {
   it('with the time since it was reopened', async () => {
     const project = new Project();
     await project.all(RUNNING, COMPLETED, COMPLETED, RUNNING, COMPLETED, COMPLETED);
-    expect(project.experiments.get('e')).toMatchObject({ startedAt: 4000, idleAt: 5000 });
+    expect(project.experiments.get('e')).toMatchObject({ startedAt: 4000, endedAt: 5000 });
   });
 
   it('also if the clock was set back', async () => {

@@ -57,11 +57,11 @@ describe('the event stream', () => {
       one.type.localeCompare(other.type),
     );
     const received = [...moves, ...others];
-    expect(ids[0]).toBe('t0.f0');
+    expect(ids[0]).toBe('t0.f0.x0');
     expect(received).toMatchObject([
-      { type: 'transition', lastEventId: 't1.f0', data: { prompt_id: 'a', to: 'FAILED' } },
-      { type: 'transition', lastEventId: 't2.f0', data: { prompt_id: 'b', to: 'COMPLETED' } },
-      { type: 'failure', lastEventId: 't2.f1', data: { transition_id: 1, reason: 'not_found' } },
+      { type: 'transition', lastEventId: 't1.f0.x0', data: { prompt_id: 'a', to: 'FAILED' } },
+      { type: 'transition', lastEventId: 't2.f0.x0', data: { prompt_id: 'b', to: 'COMPLETED' } },
+      { type: 'failure', lastEventId: 't2.f1.x0', data: { transition_id: 1, reason: 'not_found' } },
       { type: 'poll', data: { project: 'p', ok: true, transitions: 2, changed: true } },
     ]);
     const rows = async (path: string) =>
@@ -79,8 +79,10 @@ describe('the event stream', () => {
     const { events, ids } = await open();
     const next = events.next();
     await poll('q', { c: 'COMPLETED', d: 'RUNNING' });
-    expect(await next).toMatchObject({ value: { lastEventId: 't2.f0', data: { prompt_id: 'c' } } });
-    expect(ids[0]).toBe('t1.f0');
+    expect(await next).toMatchObject({
+      value: { lastEventId: 't2.f0.x0', data: { prompt_id: 'c' } },
+    });
+    expect(ids[0]).toBe('t1.f0.x0');
   });
 
   it('resumes after any Last-Event-ID with exactly the events that follow', async () => {
@@ -92,17 +94,17 @@ describe('the event stream', () => {
     await settle(1);
     const whole = await all();
     expect(whole.map(({ lastEventId }) => lastEventId)).toEqual([
-      't1.f0',
-      't2.f0',
-      't3.f0',
-      't4.f0',
-      't4.f1',
-      't4.f2',
-      't4.f3',
+      't1.f0.x0',
+      't2.f0.x0',
+      't3.f0.x0',
+      't4.f0.x0',
+      't4.f1.x0',
+      't4.f2.x0',
+      't4.f3.x0',
     ]);
     for (const [index, { lastEventId }] of whole.entries()) {
       const rest = whole.slice(index + 1);
-      const { events } = await open('?after=t0.f0', lastEventId);
+      const { events } = await open('?after=t0.f0.x0', lastEventId);
       expect(await take(events, rest.length)).toEqual(rest);
     }
   });
@@ -169,7 +171,7 @@ describe('the event stream', () => {
       const received = await take(events, 2);
       expect(received).toMatchObject([
         { type: 'reset', data: { reason: 'retention' } },
-        { type: 'transition', lastEventId: 't2.f0', data: { prompt_id: 'b' } },
+        { type: 'transition', lastEventId: 't2.f0.x0', data: { prompt_id: 'b' } },
       ]);
       expect(document.faultsOf('Reset', received[0]?.data)).toEqual([]);
     });
@@ -179,10 +181,10 @@ describe('the event stream', () => {
       await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
       await store.prune({ before: clock.now() + 1, firstDay: 0 });
       const { events } = await open('?after=t0.f0');
-      expect(await take(events, 1)).toMatchObject([{ type: 'reset', lastEventId: 't1.f0' }]);
+      expect(await take(events, 1)).toMatchObject([{ type: 'reset', lastEventId: 't1.f0.x0' }]);
       const next = events.next();
       await poll('p', { a: 'RUNNING', b: 'RUNNING' });
-      expect(await next).toMatchObject({ value: { type: 'transition', lastEventId: 't2.f0' } });
+      expect(await next).toMatchObject({ value: { type: 'transition', lastEventId: 't2.f0.x0' } });
     });
 
     it.each(['t9.f0', 't0.f9', 't999999999999999.f0'])(
@@ -192,7 +194,7 @@ describe('the event stream', () => {
         await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
         const { events } = await open('', id);
         expect(await take(events, 1)).toMatchObject([
-          { type: 'reset', lastEventId: 't1.f0', data: { reason: 'unknown_id' } },
+          { type: 'reset', lastEventId: 't1.f0.x0', data: { reason: 'unknown_id' } },
         ]);
       },
     );
@@ -204,7 +206,7 @@ describe('the event stream', () => {
       const { events } = await open('', 't1.f0');
       const next = events.next();
       await poll('p', { a: 'RUNNING', b: 'RUNNING' });
-      expect(await next).toMatchObject({ value: { type: 'transition', lastEventId: 't2.f0' } });
+      expect(await next).toMatchObject({ value: { type: 'transition', lastEventId: 't2.f0.x0' } });
     });
   });
 
@@ -238,7 +240,7 @@ describe('the event stream', () => {
     };
     const reader = (answer.body ?? new ReadableStream()).getReader();
     const read = async () => new TextDecoder().decode((await reader.read()).value as Uint8Array);
-    expect(await read()).toBe('retry: 2000\nid: t0.f0\n\n');
+    expect(await read()).toBe('retry: 2000\nid: t0.f0.x0\n\n');
     const first = read();
     await isWaiting();
     await vi.advanceTimersByTimeAsync(14_000);
@@ -246,7 +248,7 @@ describe('the event stream', () => {
     await vi.advanceTimersByTimeAsync(100);
     await isWaiting();
     await vi.advanceTimersByTimeAsync(1000);
-    expect(await first).toBe(': still here\nid: t1.f0\n\n');
+    expect(await first).toBe(': still here\nid: t1.f0.x0\n\n');
     const second = read();
     await isWaiting();
     await vi.advanceTimersByTimeAsync(15_000);
@@ -271,8 +273,8 @@ describe('the event stream', () => {
     const answer = await api.request('/events?after=t100.f0&type=transition');
     const reader = (answer.body ?? new ReadableStream()).getReader();
     const read = async () => new TextDecoder().decode((await reader.read()).value as Uint8Array);
-    expect(await read()).toBe('retry: 2000\nid: t100.f0\n\n');
-    expect(await read()).toBe(': still here\nid: t100.f100\n\n');
+    expect(await read()).toBe('retry: 2000\nid: t100.f0.x0\n\n');
+    expect(await read()).toBe(': still here\nid: t100.f100.x0\n\n');
     await reader.cancel();
   });
 
@@ -294,7 +296,7 @@ describe('the event stream', () => {
     broken = false;
     const second = stream.next();
     await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
-    expect(await second).toMatchObject({ value: { type: 'transition', lastEventId: 't1.f0' } });
+    expect(await second).toMatchObject({ value: { type: 'transition', lastEventId: 't1.f0.x0' } });
   });
 
   it('reads the store fewer than 5 times for 50 clients at the same position', async () => {
@@ -366,14 +368,14 @@ describe('the event stream', () => {
     end.settlement += 1;
     feed.observe({ type: 'store.committed', durationMs: 1 });
 
-    expect(await first).toMatchObject({ value: { type: 'failure', lastEventId: 't100.f2001' } });
+    expect(await first).toMatchObject({ value: { type: 'failure', lastEventId: 't100.f2001.x0' } });
     await Promise.all(readers.map((reader) => reader.cancel()));
   });
 });
 
 /** Creates a store of `end.settlement` failures with messages of this length. */
 function storeOfFailures(count: number, length: number) {
-  const end = { transition: 100, settlement: count };
+  const end = { transition: 100, settlement: count, finish: 0 };
   const message = 'x'.repeat(length);
   const rowOf = (settlementId: number): RecordedEvents['settled'][number] => ({
     settlementId,
@@ -382,6 +384,7 @@ function storeOfFailures(count: number, length: number) {
     project: 'p',
     promptId: 'a',
     promptName: undefined,
+    experiment: undefined,
     settlement: { errorInfo: { error_id: 'E', error_msg: message }, errorMsgTruncated: false },
     cause: '0123456789abcdef',
   });
@@ -390,10 +393,10 @@ function storeOfFailures(count: number, length: number) {
     sent: Array.from({ length: count }, (_, n) => n + 1),
     store: {
       events: async (after: EventPosition, limit: number): Promise<RecordedEvents> => {
-        if (limit === 0) return { transitions: [], settled: [], end: { ...end } };
+        if (limit === 0) return { transitions: [], settled: [], finishes: [], end: { ...end } };
         const left = Math.min(limit, end.settlement - after.settlement);
         const settled = Array.from({ length: left }, (_, n) => rowOf(after.settlement + n + 1));
-        return { transitions: [], settled, end: { ...end } };
+        return { transitions: [], settled, finishes: [], end: { ...end } };
       },
     },
   };

@@ -357,7 +357,12 @@ describe('limit of concurrent requests', () => {
     '/%61pi/v1/event%73?type=poll',
     'http://127.0.0.1/api/v1/events',
   ])('does not apply to the event stream %s', async (target) => {
-    const empty = { transitions: [], settled: [], end: { transition: 0, settlement: 0 } };
+    const empty = {
+      transitions: [],
+      settled: [],
+      finishes: [],
+      end: { transition: 0, settlement: 0, finish: 0 },
+    };
     const feed = new EventFeed({ events: () => Promise.resolve(empty) });
     const url = await start({ feed });
 
@@ -377,7 +382,12 @@ describe('limit of concurrent requests', () => {
   });
 
   it('does not count answers behind a stream whose connection a CONNECT ended', async () => {
-    const empty = { transitions: [], settled: [], end: { transition: 0, settlement: 0 } };
+    const empty = {
+      transitions: [],
+      settled: [],
+      finishes: [],
+      end: { transition: 0, settlement: 0, finish: 0 },
+    };
     const feed = new EventFeed({ events: () => Promise.resolve(empty) });
     const failures = vi.fn<StoreReader['failures']>(() => Promise.resolve([]));
     const url = await start({ feed, store: { ...WITHOUT_PROJECTS.store, failures } });
@@ -457,15 +467,15 @@ describe('what cannot be read as a request gets an empty answer', () => {
 });
 
 it('a client that does not read its events loses its connection, and nothing is read for it any more', async () => {
-  const end = { transition: 1e9, settlement: 0 };
+  const end = { transition: 1e9, settlement: 0, finish: 0 };
   const long = { at: 0, kind: 'prompt', id: 'x'.repeat(1000), from: 'NEW', to: 'RUNNING' } as const;
   /** Returns events without an end. */
   const events: StoreReader['events'] = async ({ transition }, limit) => {
     await nextTurn();
     const transitions = Array.from({ length: limit }, (_, n) => {
-      return { ...long, project: 'p', transitionId: transition + n + 1 };
+      return { ...long, experiment: undefined, project: 'p', transitionId: transition + n + 1 };
     });
-    return { transitions, settled: [], end };
+    return { transitions, settled: [], finishes: [], end };
   };
   const feed = new EventFeed({ events });
   const sending = vi.spyOn(feed, 'send');
@@ -545,16 +555,16 @@ it('an exception in a page is answered 500, passed to onBug, and does not stop t
 it('an exception in a running event stream ends the stream and is passed to onBug', async () => {
   const bugs: unknown[] = [];
   const bug = new TypeError('not a row');
-  const end = { transition: 0, settlement: 0 };
+  const end = { transition: 0, settlement: 0, finish: 0 };
   const events: StoreReader['events'] = async (_, limit) => {
     if (limit > 0) throw bug;
-    return { transitions: [], settled: [], end };
+    return { transitions: [], settled: [], finishes: [], end };
   };
   const url = await start({
     onBug: (error) => bugs.push(error),
     feed: new EventFeed({ events }),
   });
   const stream = await fetch(`${url}/api/v1/events`);
-  expect(await stream.text()).toBe('retry: 2000\nid: t0.f0\n\n');
+  expect(await stream.text()).toBe('retry: 2000\nid: t0.f0.x0\n\n');
   expect(bugs).toEqual([bug]);
 });

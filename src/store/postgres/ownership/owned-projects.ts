@@ -5,7 +5,7 @@ import type { StoreError } from '../../../monitor/errors.ts';
 import type { Observer } from '../../../monitor/events.ts';
 import type { Clock } from '../../../monitor/ports/clock.ts';
 import type {
-  CommittedTransition,
+  Committed,
   OwnedSnapshot,
   PollCommit,
   PollHealth,
@@ -90,7 +90,7 @@ export class OwnedProjects implements Ownership {
     return this.#health.flush();
   }
 
-  async commitPoll(poll: PollCommit): Promise<readonly CommittedTransition[] | undefined> {
+  async commitPoll(poll: PollCommit): Promise<Committed | undefined> {
     const { project, health } = poll;
     const token = this.tokens.get(project);
     const hasListings = poll.listings.size > 0;
@@ -103,7 +103,7 @@ export class OwnedProjects implements Ownership {
     const nextTickAt = this.#nextTicks.get(project);
     await this.#health.add(project, { token, nextTickAt, health });
     if (this.tokens.get(project) === token) this.figures.change(project, health);
-    return [];
+    return { transitions: [], finishes: [] };
   }
 
   /** `Store.keepHealth`; nothing for a project that this worker does not own. */
@@ -159,10 +159,7 @@ export class OwnedProjects implements Ownership {
     }
   }
 
-  async #commit(
-    poll: PollCommit,
-    token: string,
-  ): Promise<readonly CommittedTransition[] | undefined> {
+  async #commit(poll: PollCommit, token: string): Promise<Committed | undefined> {
     const { project } = poll;
     const before = this.figures.summaries(project);
     if (before === undefined) return await this.#refuse(project, token);
@@ -179,7 +176,7 @@ export class OwnedProjects implements Ownership {
         this.tokens.set(project, next);
         this.figures.change(project, poll.health, after);
       }
-      return withIds(poll, ids);
+      return { transitions: withIds(poll, ids), finishes: [] };
     } finally {
       this.#committing.delete(project);
     }

@@ -25,7 +25,7 @@ const MIGRATIONS: readonly Migration[] = [
   { file: '0006-cause-ids.sql', compatibleFrom: 1, after: computeCauses },
   { file: '0007-token.sql', compatibleFrom: 7 },
   { file: '0008-notifications.sql', compatibleFrom: 7 },
-  { file: '0009-labels.sql', compatibleFrom: 7 },
+  { file: '0009-experiments.sql', compatibleFrom: 9 },
 ];
 
 /** The schema version that this program writes. */

@@ -17,7 +17,7 @@ const MIGRATIONS = [
   '0006-cause-ids.sql',
   '0007-same-tables.sql',
   '0008-notifications.sql',
-  '0009-labels.sql',
+  '0009-experiments.sql',
 ] as const;
 
 /** What SQL cannot do of the migration to a schema version, run in its transaction. */

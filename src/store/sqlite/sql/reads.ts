@@ -17,7 +17,11 @@ export class SqliteReads extends Reads {
       'SELECT name, seq FROM sqlite_sequence',
     );
     const last = (table: string) => numbers.find(({ name }) => name === table)?.seq ?? 0;
-    const end = { transition: last('transition'), settlement: last('settlement') };
+    const end = {
+      transition: last('transition'),
+      settlement: last('settlement'),
+      finish: last('finish'),
+    };
     return { ...(await this.readEvents(after, end, limit)), end };
   }
 }

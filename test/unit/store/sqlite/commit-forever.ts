@@ -20,14 +20,14 @@ for (let round = 0; ; round += 1) {
     x: known.records.get('x')?.status === 'FAILED' ? 'RUNNING' : 'FAILED',
   });
   const { changes } = await compareListing(known, listing, { at: round, missingAfter: 3 });
-  const transitions = await store.commitPoll({
+  const committed = await store.commitPoll({
     project: 'p',
     at: round,
     health,
     token,
     listings: new Map([['prompt', changes]]),
   });
-  for (const { transitionId, from, to } of transitions ?? []) {
+  for (const { transitionId, from, to } of committed?.transitions ?? []) {
     writeSync(1, `${transitionId} ${from} ${to}\n`);
   }
 }

@@ -393,6 +393,7 @@ describe('a page of rows', () => {
         project: 'p',
         promptId: 'a',
         promptName: undefined,
+        experiment: undefined,
         settlement,
         cause: '0123456789abcdef',
       };
@@ -481,7 +482,7 @@ describe('a bad request', () => {
     ['/projects?limit=1', 'unknown parameter "limit": this path takes no parameters'],
     ['/openapi.json?x=1', 'unknown parameter "x"'],
     ['/events?after=5', 'after must be the id of an event, such as t0.f0'],
-    ['/events?type=reset', 'type must be one of transition, failure, poll'],
+    ['/events?type=reset', 'type must be one of transition, failure, experiment, poll'],
     ['/events?since=1', 'unknown parameter "since": this path takes project, type, after'],
   ])('to %s is answered 400 with "%s"', async (path, says) => {
     const { get } = await setUp();
