@@ -1,16 +1,9 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ErrorTotal } from '../domain/failure.ts';
 import type { Kind } from '../domain/status.ts';
-import { lostOldest, nextSummary, type Summary } from '../domain/summary.ts';
-import type {
-  PollCommit,
-  PollHealth,
-  ProjectFigures,
-  ProjectSnapshot,
-} from '../monitor/ports/store.ts';
-import { readOldestOthers } from './projects.ts';
+import type { Summary } from '../domain/summary.ts';
+import type { PollHealth, ProjectFigures, ProjectSnapshot } from '../monitor/ports/store.ts';
 import { toListingSnapshot } from './rows.ts';
-import type { Db } from './sql.ts';
 
 /**
  * The figures of the projects that this process polls, as their last commits left them: a scrape reads no table, and makes
@@ -101,23 +94,4 @@ export class Figures {
     const figures = this.#projects.get(only);
     return figures === undefined ? [] : [figures.snapshot];
   }
-}
-
-/**
- * Computes the summary of each listing after a poll, provided that the project still has the poll's token.
- * @param before the summaries that are stored under this token
- * @throws {StoreError}
- */
-export async function summariesAfter(
-  db: Db,
-  poll: PollCommit,
-  before: ProjectFigures['summaries'],
-): Promise<ReadonlyMap<Kind, Summary>> {
-  const after = new Map<Kind, Summary>();
-  for (const [kind, { summary }] of poll.listings) {
-    const lost = lostOldest(before[kind], summary);
-    const others = lost.length > 0 ? await readOldestOthers(db, poll, kind, lost) : undefined;
-    after.set(kind, nextSummary(before[kind], summary, poll.at, others));
-  }
-  return after;
 }

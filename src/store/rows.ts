@@ -159,14 +159,33 @@ function toCounts(row: ExperimentCounts): Experiment['counts'] {
   };
 }
 
-export interface ExperimentColumns extends ExperimentCounts {
-  readonly key: number;
-  readonly project: string;
-  readonly experiment: string;
+/** The columns of `experiment` without its project and its label. */
+export interface ExperimentState extends Required<ExperimentCounts> {
   readonly started_at: number | null;
   readonly moved_at: number | null;
   readonly ended_at: number | null;
   readonly finished_at: number | null;
+}
+
+export function toExperimentState(experiment: Experiment): ExperimentState {
+  const { counts, startedAt, movedAt, endedAt, finishedAt } = experiment;
+  return {
+    pending: counts.PENDING ?? 0,
+    running: counts.RUNNING ?? 0,
+    completed: counts.COMPLETED ?? 0,
+    failed: counts.FAILED ?? 0,
+    unknown: counts.UNKNOWN ?? 0,
+    started_at: startedAt ?? null,
+    moved_at: movedAt ?? null,
+    ended_at: endedAt ?? null,
+    finished_at: finishedAt ?? null,
+  };
+}
+
+export interface ExperimentColumns extends ExperimentState {
+  readonly key: number;
+  readonly project: string;
+  readonly experiment: string;
 }
 
 export function toExperimentRow(row: ExperimentColumns): ExperimentRow {

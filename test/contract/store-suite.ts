@@ -3,6 +3,7 @@ import { describeCauses } from './store/causes.ts';
 import { describeClosing } from './store/closing.ts';
 import { describeDurations } from './store/durations.ts';
 import { describeEvents } from './store/events.ts';
+import { describeExperiments } from './store/experiments.ts';
 import { describeFailureCounts } from './store/failure-counts.ts';
 import { describeFailures } from './store/failures.ts';
 import { createHarness, type OpenStore } from './store/harness.ts';
@@ -29,6 +30,7 @@ export function describeContents(name: string, open: OpenStore): void {
     describeProjects(harness);
     describePolls(harness);
     describeLabels(harness);
+    describeExperiments(harness);
     describeSnapshots(harness);
     describeFailures(harness);
     describeFailureCounts(harness);

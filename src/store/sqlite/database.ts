@@ -1,7 +1,6 @@
 import { statfsSync, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { StoreError } from '../../monitor/errors.ts';
-import type { CommittedTransition } from '../../monitor/ports/store.ts';
 import type { Parameters as Values } from '../sql.ts';
 import { connect, type Connection } from './connection.ts';
 import { assertIntact } from './errors.ts';
@@ -16,7 +15,7 @@ import {
 import { createChanges, type MakeChange } from './sql/changes.ts';
 import { createKnown, type ReadKnown } from './sql/known.ts';
 import { migrate, readMigrations, SCHEMA_VERSION, schemaVersion } from './sql/migrate.ts';
-import { createPollCommit } from './sql/poll-commit.ts';
+import { type CommittedPart, createPollCommit } from './sql/poll-commit.ts';
 import type { HealthRow, PollPart } from './sql/poll-rows.ts';
 import { createProjects, type ProjectRow } from './sql/projects.ts';
 import { createSelect } from './sql/reads.ts';
@@ -34,7 +33,7 @@ export interface Reads {
 
 /** Writing methods, to be called in a transaction. */
 export interface Writes {
-  readonly commitPoll: (part: PollPart) => readonly CommittedTransition[] | undefined;
+  readonly commitPoll: (part: PollPart) => CommittedPart | undefined;
   /** Writes the health of polls that changed nothing. Skips a project that was deleted. */
   readonly writeHealth: (rows: readonly HealthRow[]) => void;
   readonly change: MakeChange;

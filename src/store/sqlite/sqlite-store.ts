@@ -13,10 +13,11 @@ import type {
   Store,
   StoreSnapshot,
 } from '../../monitor/ports/store.ts';
-import { Figures, summariesAfter } from '../figures.ts';
+import { Figures } from '../figures.ts';
 import { postponeFailure, readPendingFailures, settleFailure } from '../failures.ts';
 import { HealthQueue } from '../health-queue.ts';
 import { Notifications } from '../notifications.ts';
+import { outcomeOf } from '../outcome.ts';
 import { CONFIGURE, readHealth } from '../projects.ts';
 import { prune } from '../pruning.ts';
 import { toHealthColumns } from '../rows.ts';
@@ -218,10 +219,10 @@ export class SqliteStore extends SqliteReads implements Store {
   async #commit(poll: PollCommit): Promise<Committed | undefined> {
     const { project, health } = poll;
     const before = this.#figures.summaries(project) ?? (await this.#readSummaries(project));
-    const after = await summariesAfter(this.#reported, poll, before);
+    const outcome = await outcomeOf(this.#reported, poll, before);
     await this.#health.drop(project);
-    const committed = await this.#queue.commit(poll, after);
-    if (committed !== undefined) this.#figures.change(project, health, after);
+    const committed = await this.#queue.commit(poll, outcome);
+    if (committed !== undefined) this.#figures.change(project, health, outcome.summaries);
     return committed;
   }
 

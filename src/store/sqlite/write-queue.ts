@@ -1,9 +1,8 @@
-import type { Kind } from '../../domain/status.ts';
-import type { Summary } from '../../domain/summary.ts';
 import { StoreError } from '../../monitor/errors.ts';
 import type { Observer } from '../../monitor/events.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import type { Committed, PollCommit } from '../../monitor/ports/store.ts';
+import { type Outcome, toFinishes } from '../outcome.ts';
 import type { Call, WriteResult, Writes } from './database.ts';
 import { countRows, PART_ROWS, toParts } from './sql/poll-rows.ts';
 import type { StoreThread } from './client.ts';
@@ -15,8 +14,8 @@ export interface WriteQueue {
    * @throws {StoreError}
    */
   write<Asked extends Call<Writes>>(call: Asked): Promise<ReturnType<Writes[Asked['method']]>>;
-  /** Commits a poll, as `Store.commitPoll`, with the summaries after it. @throws {StoreError} */
-  commit(poll: PollCommit, summaries: ReadonlyMap<Kind, Summary>): Promise<Committed | undefined>;
+  /** Commits a poll, as `Store.commitPoll`, with its outcome. @throws {StoreError} */
+  commit(poll: PollCommit, outcome: Outcome): Promise<Committed | undefined>;
   /** Resolves when nothing waits, and refuses writes from then on. */
   close(): Promise<void>;
 }
@@ -132,15 +131,23 @@ export function createWriteQueue({ writePiece, clock, emit }: WriteQueueOptions)
       const [result] = await enqueue<ReturnType<Writes[Asked['method']]>>(() => [call], 0);
       return result;
     },
-    commit: async (poll, summaries) => {
+    commit: async (poll, outcome) => {
       const calls = () =>
-        toParts(poll, summaries).map((part): Call<Writes> => ({
+        toParts(poll, outcome).map((part): Call<Writes> => ({
           method: 'commitPoll',
           args: [part],
         }));
-      const results = await enqueue<ReturnType<Writes['commitPoll']>>(calls, countRows(poll));
-      if (results.includes(undefined)) return undefined;
-      return { transitions: results.flatMap((part) => part ?? []), finishes: [] };
+      const results = await enqueue<ReturnType<Writes['commitPoll']>>(
+        calls,
+        countRows(poll, outcome),
+      );
+      const parts = results.filter((part) => part !== undefined);
+      if (parts.length < results.length) return undefined;
+      const finishIds = parts.flatMap((part) => part.finishIds);
+      return {
+        transitions: parts.flatMap((part) => part.transitions),
+        finishes: toFinishes(poll, outcome, finishIds),
+      };
     },
     close: async () => {
       for (; ; await writing) {

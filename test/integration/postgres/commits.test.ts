@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import { type CuttingProxy, startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
+import { pollItems } from '../../support/experiments.ts';
 import {
   describePostgres,
   healthAt,
@@ -119,6 +120,36 @@ describePostgres('changes of a PostgreSQL store', (open) => {
       expect(worker.log.of('store.commit_failed')).not.toEqual([]);
       expect(await worker.store.transitions({})).toHaveLength(1);
       expect(await worker.see('p', { x: 'COMPLETED' })).toMatchObject([{ id: 'x' }]);
+    });
+
+    it.each(TROUBLES)('finish experiments once if it breaks %s', async (_name, begin, end) => {
+      await using db = await open();
+      await using given = await startBehindProxy(db);
+      const { proxy, worker } = given;
+      const poll = async (status: string, at: number) =>
+        await pollItems(worker.store, 'p', { x: [status, 'e'], y: [status, 'f'] }, at);
+      await poll('RUNNING', 2000);
+      await poll('COMPLETED', 3000);
+      // What can finish is read as well.
+      begin(proxy, COMMIT + 1);
+      const committing = poll('COMPLETED', 4000);
+      await end(proxy, worker.log);
+
+      const committed = await committing;
+      expect(committed).toMatchObject({
+        transitions: [],
+        finishes: [
+          { finishId: 1, experiment: 'e' },
+          { finishId: 2, experiment: 'f' },
+        ],
+      });
+      expect(worker.log.of('store.commit_failed')).not.toEqual([]);
+      const { finishes } = await worker.store.events(
+        { transition: 0, settlement: 0, finish: 0 },
+        9,
+      );
+      expect(finishes).toEqual(committed?.finishes);
+      expect((await poll('COMPLETED', 5000))?.finishes).toEqual([]);
     });
 
     it('are made and returned once if it breaks while the server executes them', async () => {

@@ -32,6 +32,10 @@ CREATE TABLE evalwatch.experiment (
   PRIMARY KEY (project_key, label_id)
 ) WITH (fillfactor = 70);
 
+-- Those that the next listing can finish.
+CREATE INDEX experiment_finishing ON evalwatch.experiment (project_key, label_id)
+  WHERE started_at IS NOT NULL AND ended_at IS NOT NULL AND finished_at IS NULL;
+
 -- An experiment that finished, as it was then.
 CREATE TABLE evalwatch.finish (
   -- Never used twice, not even after retention.
@@ -43,7 +47,9 @@ CREATE TABLE evalwatch.finish (
   failed integer NOT NULL,
   unknown integer NOT NULL,
   started_at bigint NOT NULL,
-  ended_at bigint NOT NULL
+  ended_at bigint NOT NULL,
+  -- That of its commit, as in `transition`.
+  token uuid
 );
 
 CREATE INDEX finish_project ON evalwatch.finish (project_key);

@@ -11,8 +11,9 @@ import type {
   PollHealth,
   ProjectFigures,
 } from '../../../monitor/ports/store.ts';
-import { Figures, summariesAfter } from '../../figures.ts';
+import { Figures } from '../../figures.ts';
 import { HealthQueue } from '../../health-queue.ts';
+import { outcomeOf, toFinishes } from '../../outcome.ts';
 import { findHealth } from '../../projects.ts';
 import { toBacklog } from '../../reads.ts';
 import { toErrorTotals, unknownProject } from '../../rows.ts';
@@ -164,19 +165,22 @@ export class OwnedProjects implements Ownership {
     const before = this.figures.summaries(project);
     if (before === undefined) return await this.#refuse(project, token);
     await this.#health.drop(project);
-    const after = await summariesAfter(this.#options.reads, poll, before);
+    const outcome = await outcomeOf(this.#options.reads, poll, before);
     if (this.tokens.get(project) !== token) return await this.#refuse(project, token);
     const next = randomUUID();
     const tokens = { token, next, nextTickAt: this.#nextTicks.get(project) };
     this.#committing.add(project);
     try {
-      const ids = await this.#send(poll, commitOf(poll, after, tokens), next);
-      if (ids === undefined) return await this.#refuse(project, token);
+      const row = await this.#send(poll, commitOf(poll, outcome, tokens), next);
+      if (row === undefined) return await this.#refuse(project, token);
       if (this.tokens.get(project) === token) {
         this.tokens.set(project, next);
-        this.figures.change(project, poll.health, after);
+        this.figures.change(project, poll.health, outcome.summaries);
       }
-      return { transitions: withIds(poll, ids), finishes: [] };
+      return {
+        transitions: withIds(poll, row.transition_ids ?? []),
+        finishes: toFinishes(poll, outcome, row.finish_ids ?? []),
+      };
     } finally {
       this.#committing.delete(project);
     }
@@ -191,7 +195,7 @@ export class OwnedProjects implements Ownership {
     { project }: PollCommit,
     { statement, values }: PollStatement,
     next: string,
-  ): Promise<readonly number[] | undefined> {
+  ): Promise<CommitRow | undefined> {
     const { database, clock, emit, signal } = this.#options;
     for (let isRepeated = false; ; isRepeated = true) {
       const started = clock.monotonic();
@@ -205,7 +209,7 @@ export class OwnedProjects implements Ownership {
         const [row] = rows;
         if (row === undefined || row.is_made === false) return undefined;
         emit({ type: 'store.committed', durationMs: clock.monotonic() - started });
-        return row.transition_ids ?? [];
+        return row;
       }
       emit({ type: 'store.commit_failed', reason: error.reason, error });
       if ((!unknown && !isRepeated) || signal.aborted) throw error;

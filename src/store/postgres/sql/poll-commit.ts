@@ -1,13 +1,15 @@
 import type { Kind, Status } from '../../../domain/status.ts';
-import type { Summary } from '../../../domain/summary.ts';
 import type { CommittedTransition, PollCommit } from '../../../monitor/ports/store.ts';
 import { LabelPlaces } from '../../labels.ts';
-import { toHealthColumns } from '../../rows.ts';
+import type { Outcome } from '../../outcome.ts';
+import { toExperimentState, toHealthColumns } from '../../rows.ts';
 import { builtStatement, type Statement } from '../database.ts';
 
 export interface CommitRow {
   /** In the order of the poll's transitions. */
   readonly transition_ids: readonly number[] | null;
+  /** In the order of the experiments. Absent without any that finish. */
+  readonly finish_ids?: readonly number[] | null;
   /** In the answer of {@link MADE}. */
   readonly is_made?: boolean;
 }
@@ -30,6 +32,8 @@ interface CommitParts {
   readonly hasNew: boolean;
   readonly hasFailures: boolean;
   readonly hasDurations: boolean;
+  readonly hasExperiments: boolean;
+  readonly hasFinishes: boolean;
 }
 
 /** New records are inserted, not upserted, because an upsert would lock each row first. */
@@ -58,18 +62,49 @@ counted AS (
   ON CONFLICT (project_key, status, day, bucket) DO UPDATE SET count = stored.count + excluded.count
 )`;
 
+const EXPERIMENT_COLUMNS = `pending, running, completed, failed, unknown,
+    started_at, moved_at, ended_at, finished_at`;
+
+/** Stores experiments, whose values are in this parameter. */
+const grouped = (parameter: number) => `,
+experiment AS MATERIALIZED (
+  SELECT fenced.project_key, ((SELECT numbers FROM labels))[e.name] AS label_id, e.*
+  FROM fenced CROSS JOIN ROWS FROM (json_to_recordset($${parameter}) AS (name integer,
+    pending integer, running integer, completed integer, failed integer, unknown integer,
+    started_at bigint, moved_at bigint, ended_at bigint, finished_at bigint, finishes boolean))
+    WITH ORDINALITY AS e(name, ${EXPERIMENT_COLUMNS}, finishes, position)
+),
+grouped AS (
+  INSERT INTO evalwatch.experiment (project_key, label_id, ${EXPERIMENT_COLUMNS})
+  SELECT project_key, label_id, ${EXPERIMENT_COLUMNS} FROM experiment
+  ON CONFLICT (project_key, label_id) DO UPDATE SET
+    pending = excluded.pending, running = excluded.running, completed = excluded.completed,
+    failed = excluded.failed, unknown = excluded.unknown, started_at = excluded.started_at,
+    moved_at = excluded.moved_at, ended_at = excluded.ended_at, finished_at = excluded.finished_at
+)`;
+
+const FINISHED = `,
+finished AS (
+  INSERT INTO evalwatch.finish
+    (project_key, label_id, at, completed, failed, unknown, started_at, ended_at, token)
+  SELECT project_key, label_id, $8, completed, failed, unknown, started_at, ended_at, $3
+  FROM experiment WHERE finishes ORDER BY position
+  RETURNING finish_id
+)`;
+
 /**
  * Returns the statement that writes everything that the listings of a poll change. If the project has another token by now, it
- * writes nothing and returns no row. The last parameter belongs to the durations.
+ * writes nothing and returns no row. The parameters of durations and of experiments come last, if there are any.
  */
 function commitStatement(parts: CommitParts): Statement {
-  const { hasNew, hasFailures, hasDurations } = parts;
-  const named = [hasNew && '_new', hasFailures && '_failures', hasDurations && '_durations'];
-  const name = `commit_poll${named.filter((part) => part !== false).join('')}`;
+  const name = `commit_poll${Object.entries(parts)
+    .map(([part, isOn]) => (isOn ? `_${part.slice(3).toLowerCase()}` : ''))
+    .join('')}`;
   return builtStatement(name, () => textOf(parts));
 }
 
-function textOf({ hasNew, hasFailures, hasDurations }: CommitParts): string {
+function textOf(parts: CommitParts): string {
+  const { hasNew, hasFailures, hasDurations, hasExperiments, hasFinishes } = parts;
   return `
 WITH fenced AS (
   UPDATE evalwatch.project
@@ -121,8 +156,14 @@ moved AS (
     AS m(kind, from_status, to_status, id, name, position)
   ORDER BY m.position
   RETURNING transition_id, project_key, kind, to_status
-)${hasDurations ? COUNTED : ''}${hasFailures ? FAILED : ''}
-SELECT (SELECT json_agg(transition_id ORDER BY transition_id) FROM moved) AS transition_ids
+)${hasDurations ? COUNTED : ''}${hasFailures ? FAILED : ''}${
+    hasExperiments ? grouped(hasDurations ? 18 : 17) : ''
+  }${hasFinishes ? FINISHED : ''}
+SELECT (SELECT json_agg(transition_id ORDER BY transition_id) FROM moved) AS transition_ids${
+    hasFinishes
+      ? ',\n  (SELECT json_agg(finish_id ORDER BY finish_id) FROM finished) AS finish_ids'
+      : ''
+  }
 FROM fenced`;
 }
 
@@ -140,7 +181,7 @@ interface CommitMove {
 /** Returns the statement that commits a poll, with its values. */
 export function commitOf(
   { project, at, health, listings, durations = [] }: PollCommit,
-  summaries: ReadonlyMap<Kind, Summary>,
+  { summaries, experiments }: Outcome,
   { token, next, nextTickAt }: CommitTokens,
 ): PollStatement {
   const { up, consecutive_failures, reason, last_poll_at, last_success_at, steady_since } =
@@ -179,6 +220,11 @@ export function commitOf(
       });
     }
   }
+  const rows = experiments.map(({ name, finishes, ...experiment }) => ({
+    name: places.of(name),
+    ...toExperimentState(experiment),
+    finishes,
+  }));
   const values = [
     project,
     token,
@@ -201,15 +247,21 @@ export function commitOf(
     hasNew: records.some((record) => record.is_new),
     hasFailures: moves.some((move) => move.kind === 'prompt' && move.to_status === 'FAILED'),
     hasDurations: durations.length > 0,
+    hasExperiments: rows.length > 0,
+    hasFinishes: rows.some(({ finishes }) => finishes),
   };
   const statement = commitStatement(parts);
   return {
     statement,
-    values: parts.hasDurations ? [...values, JSON.stringify(durations)] : values,
+    values: [
+      ...values,
+      ...(parts.hasDurations ? [JSON.stringify(durations)] : []),
+      ...(parts.hasExperiments ? [JSON.stringify(rows)] : []),
+    ],
   };
 }
 
-function toJson(summary: Summary | undefined): string | null {
+function toJson(summary: object | undefined): string | null {
   return summary === undefined ? null : JSON.stringify(summary);
 }
 
@@ -227,14 +279,18 @@ export function withIds(
 
 /**
  * Selects whether the commit that gave the project the token $2 was made. Another statement may have given it a further one
- * since; a commit without transitions then counts as not made.
+ * since; a commit without transitions and finishes then counts as not made.
  */
 export const MADE: Statement = {
   name: 'made_commit',
   text: `
-SELECT found.transition_ids, found.transition_ids IS NOT NULL OR p.token = $2 AS is_made
+SELECT moved.transition_ids, finished.finish_ids,
+  num_nonnulls(moved.transition_ids, finished.finish_ids) > 0 OR p.token = $2 AS is_made
 FROM evalwatch.project p CROSS JOIN LATERAL (
   SELECT json_agg(t.transition_id ORDER BY t.transition_id) AS transition_ids
-  FROM evalwatch.transition t WHERE t.project_key = p.project_key AND t.token = $2) AS found
+  FROM evalwatch.transition t WHERE t.project_key = p.project_key AND t.token = $2) AS moved
+CROSS JOIN LATERAL (
+  SELECT json_agg(f.finish_id ORDER BY f.finish_id) AS finish_ids
+  FROM evalwatch.finish f WHERE f.project_key = p.project_key AND f.token = $2) AS finished
 WHERE p.id = $1`,
 };

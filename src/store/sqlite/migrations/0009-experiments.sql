@@ -34,6 +34,10 @@ CREATE TABLE experiment (
   PRIMARY KEY (project_key, label_id)
 ) STRICT, WITHOUT ROWID;
 
+-- Those that the next listing can finish.
+CREATE INDEX experiment_finishing ON experiment (project_key)
+  WHERE started_at IS NOT NULL AND ended_at IS NOT NULL AND finished_at IS NULL;
+
 -- An experiment that finished, as it was then.
 CREATE TABLE finish (
   -- Never used twice, not even after retention.

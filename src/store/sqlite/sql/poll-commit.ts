@@ -1,7 +1,8 @@
 import type { Kind } from '../../../domain/status.ts';
 import type { Transition } from '../../../domain/transition.ts';
 import type { CommittedTransition } from '../../../monitor/ports/store.ts';
-import { toHealthColumns, unknownProject } from '../../rows.ts';
+import type { NextExperiment } from '../../outcome.ts';
+import { toExperimentState, toHealthColumns, unknownProject } from '../../rows.ts';
 import { forSqlite } from '../../sql.ts';
 import type { Connection } from '../connection.ts';
 import type { HealthRow, ListingRows, PollPart } from './poll-rows.ts';
@@ -9,10 +10,17 @@ import type { HealthRow, ListingRows, PollPart } from './poll-rows.ts';
 /** Rows of one insert statement: each then takes two thirds of the time of one in a statement by itself. */
 const ROWS_TOGETHER = 20;
 
+/** What a part of a poll stored. */
+export interface CommittedPart {
+  readonly transitions: readonly CommittedTransition[];
+  /** Numbers of the finishes, in the order of their experiments. */
+  readonly finishIds: readonly number[];
+}
+
 /** Commits of polls, to be run in a transaction. */
 interface PollCommits {
   /** `Store.commitPoll` for a part of a poll. */
-  readonly commit: (part: PollPart) => readonly CommittedTransition[] | undefined;
+  readonly commit: (part: PollPart) => CommittedPart | undefined;
   /** Writes the health of polls that changed nothing. Skips a project that was deleted. */
   readonly writeHealth: (rows: readonly HealthRow[]) => void;
 }
@@ -20,10 +28,16 @@ interface PollCommits {
 export function createPollCommit(db: Connection): PollCommits {
   const statements = prepare(db);
 
-  function commit(part: PollPart): readonly CommittedTransition[] | undefined {
+  function commit(part: PollPart): CommittedPart | undefined {
+    const { at, listings } = part;
     const key = part.isContinued ? findProject(part.project) : updateProject(part);
     if (key === undefined) return undefined;
-    return part.listings.flatMap((changes) => commitListing(key, changes, part.at));
+    const transitions = listings.flatMap((rows) => commitListing(key, rows, at));
+    const experiments = listings.flatMap((rows) => rows.experiments);
+    return {
+      transitions,
+      finishIds: experiments.flatMap((each) => commitExperiment(key, each, at)),
+    };
   }
 
   function findProject(project: string): number {
@@ -102,6 +116,18 @@ export function createPollCommit(db: Connection): PollCommits {
     return { ...transition, transitionId, kind };
   }
 
+  /** Returns the number of its finish, if it finishes. */
+  function commitExperiment(
+    key: number,
+    { name, finishes, ...experiment }: NextExperiment,
+    at: number,
+  ): readonly number[] {
+    const [label = 0] = findLabels(key, [name]);
+    const row = { key, label, at, ...toExperimentState(experiment) };
+    statements.upsertExperiment.run(row);
+    return finishes ? [Number(statements.insertFinish.run(row).lastInsertRowid)] : [];
+  }
+
   return {
     commit,
     writeHealth: (rows) => {
@@ -142,6 +168,23 @@ function prepare(db: Connection) {
     insertTransition: db.prepare<readonly unknown[]>(
       `INSERT INTO transition (project_key, at, kind, from_status, to_status, record_id, record_name)
        VALUES (?, ?, ?, ?, ?, ?, ?)`,
+    ),
+    upsertExperiment: db.prepare(
+      `INSERT INTO experiment
+         (project_key, label_id, pending, running, completed, failed, unknown,
+          started_at, moved_at, ended_at, finished_at)
+       VALUES (:key, :label, :pending, :running, :completed, :failed, :unknown,
+          :started_at, :moved_at, :ended_at, :finished_at)
+       ON CONFLICT (project_key, label_id) DO UPDATE SET
+         pending = excluded.pending, running = excluded.running, completed = excluded.completed,
+         failed = excluded.failed, unknown = excluded.unknown, started_at = excluded.started_at,
+         moved_at = excluded.moved_at, ended_at = excluded.ended_at,
+         finished_at = excluded.finished_at`,
+    ),
+    insertFinish: db.prepare(
+      `INSERT INTO finish
+         (project_key, label_id, at, completed, failed, unknown, started_at, ended_at)
+       VALUES (:key, :label, :at, :completed, :failed, :unknown, :started_at, :ended_at)`,
     ),
     insertFailure: db.prepare('INSERT INTO failure (transition_id, project_key) VALUES (?, ?)'),
   };

@@ -5,6 +5,7 @@ import type { Summary } from '../../../domain/summary.ts';
 import type { Changes, Transition } from '../../../domain/transition.ts';
 import type { PollCommit } from '../../../monitor/ports/store.ts';
 import { LabelPlaces } from '../../labels.ts';
+import type { NextExperiment, Outcome } from '../../outcome.ts';
 import type { HealthColumns, OwnColumns } from '../../rows.ts';
 
 /** A `PollCommit`, or a part of it, as it is sent to the thread of the store. */
@@ -31,14 +32,16 @@ export interface ListingRows {
   readonly transitions: readonly Transition[];
   /** Durations that end with transitions of prompts; empty for datasets. */
   readonly durations: readonly AddedDurations[];
+  /** Experiments of prompts that the poll changes; empty for datasets. */
+  readonly experiments: readonly NextExperiment[];
 }
 
 /** Maximum number of rows in a message to the thread: copying them takes about a millisecond on either side. */
 export const PART_ROWS = 1000;
 
 /** Counts the rows that a poll writes besides its project's own. */
-export function countRows({ listings, durations = [] }: PollCommit): number {
-  let count = durations.length;
+export function countRows({ listings, durations = [] }: PollCommit, outcome: Outcome): number {
+  let count = durations.length + outcome.experiments.length;
   for (const { records, transitions } of listings.values()) {
     count += records.length + transitions.length;
   }
@@ -46,26 +49,26 @@ export function countRows({ listings, durations = [] }: PollCommit): number {
 }
 
 /** Cuts a poll into parts that are committed in one transaction; most polls are one part. */
-export function* toParts(
-  poll: PollCommit,
-  summaries: ReadonlyMap<Kind, Summary>,
-): Generator<PollPart, void> {
+export function* toParts(poll: PollCommit, outcome: Outcome): Generator<PollPart, void> {
   const { project, at, health, token } = poll;
+  const { summaries } = outcome;
   const prompts = toJson(summaries.get('prompt'));
   const datasets = toJson(summaries.get('dataset'));
   const whole = { project, at, health, token, prompts, datasets };
-  if (countRows(poll) <= PART_ROWS) {
+  if (countRows(poll, outcome) <= PART_ROWS) {
     const listings = Array.from(poll.listings, ([kind, changes]) =>
-      toRows(poll, kind, changes, [0, PART_ROWS]),
+      toRows(poll, outcome, kind, changes, [0, PART_ROWS]),
     );
     yield { ...whole, isContinued: false, listings };
     return;
   }
   let isContinued = false;
   for (const [kind, changes] of poll.listings) {
-    const length = Math.max(1, changes.records.length, changes.transitions.length);
+    const lists: (readonly unknown[])[] = [changes.records, changes.transitions];
+    if (kind === 'prompt') lists.push(outcome.experiments);
+    const length = Math.max(1, ...lists.map((list) => list.length));
     for (let start = 0; start < length; start += PART_ROWS) {
-      const rows = toRows(poll, kind, changes, [start, start + PART_ROWS]);
+      const rows = toRows(poll, outcome, kind, changes, [start, start + PART_ROWS]);
       yield { ...whole, isContinued, listings: [rows] };
       isContinued = true;
     }
@@ -78,6 +81,7 @@ function toJson(summary: Summary | undefined): string | undefined {
 
 function toRows(
   { durations = [] }: PollCommit,
+  { experiments }: Outcome,
   kind: Kind,
   changes: Changes,
   [start, end]: readonly [number, number],
@@ -97,6 +101,7 @@ function toRows(
     places,
     transitions: changes.transitions.slice(start, end),
     durations: start === 0 && kind === 'prompt' ? durations : [],
+    experiments: kind === 'prompt' ? experiments.slice(start, end) : [],
   };
 }
 

@@ -51,7 +51,7 @@ describe('a failed transaction', () => {
         const listings = new Map([['prompt', changes] as const]);
         const { token } = createKnown(db)('p', []);
         const poll = { project: 'p', at: 5, health: HEALTH, token, listings };
-        const parts = [...toParts(poll, new Map())];
+        const parts = [...toParts(poll, { summaries: new Map(), experiments: [] })];
         for (const [index, part] of parts.entries()) {
           const place = { begins: index === 0, ends: index === parts.length - 1 };
           run(place, () => polls.commit(part));

@@ -1,0 +1,131 @@
+import { beforeEach, describe, expect, it } from 'vitest';
+import { compareListing } from '../../../src/domain/transition.ts';
+import type { Committed, FinishRow } from '../../../src/monitor/ports/store.ts';
+import { type Items, listingOfItems, pollItems } from '../../support/experiments.ts';
+import { HARD_TEXTS, type Harness } from './harness.ts';
+
+const START = { transition: 0, settlement: 0, finish: 0 };
+
+export function describeExperiments(h: Harness): void {
+  describe('experiments', () => {
+    beforeEach(() => h.store.configureProjects(['p', 'q'], 500));
+
+    async function poll(items: Items, at: number, complete = true): Promise<Committed> {
+      const committed = await pollItems(h.store, 'p', items, at, { complete });
+      if (committed === undefined) throw new Error('refused');
+      return committed;
+    }
+
+    /** Lets prompts with these experiments end, and returns the finishes of the last commit. */
+    async function finish(names: readonly string[], project = 'p'): Promise<readonly FinishRow[]> {
+      const all = (status: string) =>
+        Object.fromEntries(names.map((name, id) => [`id-${id}`, [status, name] as const]));
+      await pollItems(h.store, project, all('PENDING'), 1000);
+      await pollItems(h.store, project, all('COMPLETED'), 2000);
+      return (await pollItems(h.store, project, all('COMPLETED'), 3000))?.finishes ?? [];
+    }
+
+    it('finish with the commit that confirms their end, once', async () => {
+      await poll({ a: ['RUNNING', 'e'], b: ['PENDING', 'e'], c: ['RUNNING', 'f'] }, 1000);
+      const ended = { a: ['COMPLETED', 'e'], b: ['FAILED', 'e'], c: ['RUNNING', 'f'] } as const;
+      expect((await poll(ended, 2000)).finishes).toEqual([]);
+      expect(await h.store.experiments({ experiment: 'e' })).toMatchObject([
+        { state: 'ended', counts: { COMPLETED: 1, FAILED: 1, PENDING: 0 }, endedAt: 2000 },
+      ]);
+      const { transitions, finishes } = await poll(ended, 3000);
+      expect(transitions).toEqual([]);
+      expect(finishes).toMatchObject([
+        {
+          finishId: 1,
+          at: 3000,
+          project: 'p',
+          experiment: 'e',
+          counts: { COMPLETED: 1, FAILED: 1, UNKNOWN: 0 },
+          startedAt: 2000,
+          endedAt: 2000,
+        },
+      ]);
+      const events = await h.store.events(START, 10);
+      expect(events.finishes).toEqual(finishes);
+      expect(events.end.finish).toBe(1);
+      expect(await h.store.experiments({})).toMatchObject([
+        { experiment: 'e', state: 'finished', finishedAt: 3000, movedAt: 2000 },
+        { experiment: 'f', state: 'running', counts: { RUNNING: 1 }, movedAt: undefined },
+      ]);
+      expect((await poll(ended, 4000)).finishes).toEqual([]);
+    });
+
+    it('finish again once they were reopened, and their numbers grow', async () => {
+      await finish(['e']);
+      await h.reopen();
+      await poll({ 'id-0': ['RUNNING', 'e'] }, 4000);
+      await poll({ 'id-0': ['FAILED', 'e'] }, 5000);
+      const { finishes } = await poll({ 'id-0': ['FAILED', 'e'] }, 6000);
+      const again = { finishId: 2, at: 6000, startedAt: 4000, endedAt: 5000 };
+      expect(finishes).toMatchObject([again]);
+      const events = await h.store.events({ ...START, finish: 1 }, 10);
+      expect(events.finishes).toEqual(finishes);
+    });
+
+    it('that can finish are known, also after a restart', async () => {
+      const isFinishing = () => ['p', 'q'].map((project) => h.store.isFinishing(project));
+      expect(isFinishing()).toEqual([false, false]);
+      await poll({ a: ['RUNNING', 'e'] }, 1000);
+      expect(isFinishing()).toEqual([false, false]);
+      await poll({ a: ['COMPLETED', 'e'] }, 2000);
+      expect(isFinishing()).toEqual([true, false]);
+      await h.reopen();
+      expect(isFinishing()).toEqual([true, false]);
+      await poll({ a: ['COMPLETED', 'e'] }, 2500, false);
+      expect(isFinishing()).toEqual([true, false]);
+      expect((await poll({ a: ['COMPLETED', 'e'] }, 3000)).finishes).toHaveLength(1);
+      expect(isFinishing()).toEqual([false, false]);
+    });
+
+    it('do not finish by a commit that is refused', async () => {
+      await poll({ a: ['RUNNING', 'e'] }, 1000);
+      const ended = { a: ['COMPLETED', 'e'] } as const;
+      await poll(ended, 2000);
+      const from = await h.store.loadKnown('p', ['prompt']);
+      await poll({ ...ended, b: ['RUNNING', 'e'] }, 3000);
+      expect(await pollItems(h.store, 'p', ended, 4000, { from })).toBeUndefined();
+      expect((await h.store.events(START, 10)).finishes).toEqual([]);
+      expect(await h.store.experiments({})).toMatchObject([{ state: 'running' }]);
+    });
+
+    it('of a project are its own, whatever their names are', async () => {
+      const p = await finish(HARD_TEXTS);
+      const q = await finish(HARD_TEXTS.slice(0, 2), 'q');
+      expect(p.map(({ experiment }) => experiment).toSorted()).toEqual(HARD_TEXTS.toSorted());
+      expect(q.map(({ project, experiment }) => [project, experiment])).toEqual(
+        HARD_TEXTS.slice(0, 2).map((text) => ['q', text]),
+      );
+      const { finishes } = await h.store.events(START, 100);
+      expect(finishes).toEqual([...p, ...q]);
+      const rows = await h.store.experiments({ project: 'q' });
+      expect(rows.map(({ experiment }) => experiment).toSorted()).toEqual(
+        HARD_TEXTS.slice(0, 2).toSorted(),
+      );
+    });
+
+    it('have only prompts', async () => {
+      const from = await h.store.loadKnown('p', ['dataset']);
+      const known = from.listings.get('dataset');
+      if (known === undefined) throw new Error('not loaded');
+      const listing = listingOfItems({ d: ['COMPLETED', 'e'] });
+      const { changes } = await compareListing(known, listing, { at: 1000, missingAfter: 2 });
+      await h.commit('p', { dataset: changes }, { from });
+      expect(await h.store.experiments({})).toEqual([]);
+    });
+
+    it('finish in the thousands with one commit', async () => {
+      const names = Array.from({ length: 2500 }, (_, index) => `e-${index}`);
+      const finishes = await finish(names);
+      expect(finishes.map(({ experiment }) => experiment)).toEqual(expect.arrayContaining(names));
+      expect(finishes.map(({ finishId }) => finishId)).toEqual(names.map((_, index) => index + 1));
+      expect((await h.store.events(START, 3000)).finishes).toEqual(finishes);
+      expect(h.store.isFinishing('p')).toBe(false);
+      expect((await h.store.experiments({})).every(({ state }) => state === 'finished')).toBe(true);
+    });
+  });
+}
