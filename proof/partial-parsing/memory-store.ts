@@ -11,8 +11,9 @@ export function memoryStore({ StoreError }: typeof ErrorsRoom) {
   let isBroken = false;
   let last: PollCommit | undefined;
 
-  const store: Pick<Store, 'loadKnown' | 'commitPoll' | 'keepHealth'> = {
+  const store: Pick<Store, 'loadKnown' | 'commitPoll' | 'keepHealth' | 'isFinishing'> = {
     keepHealth: () => {},
+    isFinishing: () => false,
     loadKnown: async (_project, kinds, only) => ({
       token: String(version),
       listings: new Map(

@@ -47,6 +47,9 @@ export class EventLog {
       case 'record.gone':
         this.#gone(event);
         break;
+      case 'experiment.finished':
+        this.#experimentFinished(event);
+        break;
       case 'items.anomalous': {
         // Once, and not again while the next listings have the same.
         const { project, kind, reason, count, indexes } = event;
@@ -241,6 +244,24 @@ export class EventLog {
     this.#logger[isWaiting ? 'warn' : 'info'](
       { event: `${kind}.gone`, project, ...recordFields(kind, id, name), status },
       'No longer listed',
+    );
+  }
+
+  #experimentFinished({ finish }: EventOf<'experiment.finished'>): void {
+    const { finishId, project, experiment, counts, startedAt, endedAt } = finish;
+    const { COMPLETED = 0, FAILED = 0, UNKNOWN = 0 } = counts;
+    this.#logger.info(
+      {
+        event: 'experiment.finished',
+        project,
+        experiment,
+        prompts: { COMPLETED, FAILED, UNKNOWN },
+        first_move: new Date(startedAt).toISOString(),
+        ended: new Date(endedAt).toISOString(),
+        duration_seconds: (endedAt - startedAt) / 1000,
+        finish_id: finishId,
+      },
+      'Experiment finished',
     );
   }
 

@@ -2,7 +2,7 @@ import type { NoErrorInfoReason, ErrorInfo } from '../domain/failure.ts';
 import type { AnomalyReason, KnownRecord } from '../domain/record.ts';
 import type { Kind, Status } from '../domain/status.ts';
 import type { ApiErrorDetails, PollFailureReason, StoreFailureReason } from './errors.ts';
-import type { CommittedTransition, PollHealth } from './ports/store.ts';
+import type { CommittedTransition, FinishRow, PollHealth } from './ports/store.ts';
 import type { ConfiguredProject } from './ports/watched-project.ts';
 
 export const ENDPOINTS = ['list_prompts', 'get_prompt', 'list_datasets'] as const;
@@ -62,6 +62,7 @@ export type MonitorEvent =
       readonly kind: Kind;
       readonly record: KnownRecord;
     }
+  | { readonly type: 'experiment.finished'; readonly finish: FinishRow }
   | {
       readonly type: 'items.anomalous';
       readonly project: string;

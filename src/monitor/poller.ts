@@ -22,6 +22,7 @@ import type { PollRun } from './ports/watched-project.ts';
 import type {
   Committed,
   CommittedTransition,
+  FinishRow,
   KnownProject,
   PollCommit,
   PollHealth,
@@ -30,7 +31,7 @@ import type {
 
 export interface PollerOptions {
   readonly service: Pick<EvaluationService, 'list' | 'storing'>;
-  readonly store: Pick<Store, 'loadKnown' | 'commitPoll' | 'keepHealth'>;
+  readonly store: Pick<Store, 'loadKnown' | 'commitPoll' | 'keepHealth' | 'isFinishing'>;
   readonly clock: Clock;
   readonly emit: Observer;
   /** Read at each poll, as it can change at run time. */
@@ -158,7 +159,7 @@ export class Poller {
     memory.health = health;
     // A refused poll is repeated: anomalies of a poll that ended are counted once.
     this.#emitAnomalies(id, found.anomalies, memory);
-    await this.#emitChanges(id, changes, transitions);
+    await this.#emitChanges(id, changes, outcome);
     emit(finished);
     return finished;
   }
@@ -260,8 +261,9 @@ export class Poller {
           ? compareUnchanged(before, limit)
           : compareListing(before, answer.listing, { at, missingAfter: limit }));
         ({ missing } = detected);
-        const { baseline, records } = detected.changes;
-        if (baseline || records.length > 0) changes.set(kind, detected.changes);
+        const { baseline, records, complete } = detected.changes;
+        const canFinish = complete && this.#isFinishing(project, kind);
+        if (baseline || records.length > 0 || canFinish) changes.set(kind, detected.changes);
       }
       const listing = memoryOf(answer, last, missing, clock.monotonic());
       if (listing !== undefined) remembered.set(kind, listing);
@@ -279,7 +281,8 @@ export class Poller {
     const only = new Map<Kind, readonly string[]>();
     for (const [kind, answer] of answers) {
       const { complete = false, missing = [] } = listings.get(kind) ?? {};
-      if (answer.unchanged && (!complete || missing.length === 0)) continue;
+      const canChange = missing.length > 0 || this.#isFinishing(project, kind);
+      if (answer.unchanged && !(complete && canChange)) continue;
       kinds.push(kind);
       if (answer.unchanged) only.set(kind, missing);
       else if (answer.vanished !== undefined) {
@@ -290,6 +293,11 @@ export class Poller {
     return kinds.length === 0
       ? undefined
       : await this.#options.store.loadKnown(project, kinds, only);
+  }
+
+  /** Whether a listing of this kind has to be committed even if it changes no record, provided that it is complete. */
+  #isFinishing(project: string, kind: Kind): boolean {
+    return kind === 'prompt' && this.#options.store.isFinishing(project);
   }
 
   /**
@@ -350,11 +358,11 @@ export class Poller {
     }
   }
 
-  /** Emits the changes of a commit: baselines, transitions, and records that are gone. */
+  /** Emits the changes of a commit: baselines, transitions, records that are gone, and experiments that finished. */
   async #emitChanges(
     project: string,
     changes: ReadonlyMap<Kind, Changes>,
-    transitions: readonly CommittedTransition[],
+    { transitions, finishes }: Committed,
   ): Promise<void> {
     const { emit } = this.#options;
     for (const [kind, { baseline, summary }] of changes) {
@@ -371,6 +379,8 @@ export class Poller {
         EVENTS_PER_TURN,
       );
     }
+    const emitFinish = (finish: FinishRow) => emit({ type: 'experiment.finished', finish });
+    await inTurns(finishes, emitFinish, EVENTS_PER_TURN);
   }
 }
 

@@ -249,6 +249,22 @@ describe('status changes', () => {
   });
 });
 
+it('experiment.finished is logged with the fields of its row', () => {
+  const finish = {
+    finishId: 7,
+    at: 4000,
+    project: 'p',
+    experiment: 'e',
+    counts: { PENDING: 0, RUNNING: 0, COMPLETED: 38, FAILED: 2, UNKNOWN: 0 },
+    startedAt: 1000,
+    endedAt: 3500,
+  };
+  expect(textsOf({ type: 'experiment.finished', finish })).toEqual([
+    'info experiment.finished project="p" experiment="e" prompts={"COMPLETED":38,"FAILED":2,"UNKNOWN":0}' +
+      ' first_move="1970-01-01T00:00:01.000Z" ended="1970-01-01T00:00:03.500Z" duration_seconds=2.5 finish_id=7',
+  ]);
+});
+
 it('listing.paged is logged', () => {
   expect(textsOf({ type: 'listing.paged', project: 'p', kind: 'dataset' })).toEqual([
     'warn listing.paged project="p" kind="dataset"',

@@ -8,6 +8,7 @@ import { Poller, type PolledProject } from '../../../src/monitor/poller.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { changesOf } from '../../contract/store/harness.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
+import { listingOfItems } from '../../support/experiments.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 import { eventLog, fakeClock, listingOf, scriptedService } from '../../support/monitor.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
@@ -53,6 +54,7 @@ async function setUp() {
         return await unlessBroken('commitPoll', () => store.commitPoll(commit));
       },
       keepHealth: (...kept) => store.keepHealth(...kept),
+      isFinishing: (id) => store.isFinishing(id),
     },
   });
   const poll = (project: PolledProject = { id: 'p', datasets: false }) => {
@@ -149,6 +151,59 @@ describe('a successful poll', () => {
     await given.poll();
 
     expect(given.log.of('scheduler.started_poll')).toMatchObject([{ lagMs: 50 }]);
+  });
+
+  it('finishes experiments by an unchanged listing, and reads no prompt for it', async () => {
+    const { service, poll, log, loaded, store } = given;
+    service.shows(listingOfItems({ a: ['RUNNING', 'e'], b: ['RUNNING', 'f'] }));
+    await poll();
+    service.shows(listingOfItems({ a: ['COMPLETED', 'e'], b: ['RUNNING', 'f'] }));
+    await poll();
+    service.repeats();
+    expect(await poll()).toMatchObject({ unchanged: true, changed: true, transitions: 0 });
+    expect(await poll()).toMatchObject({ unchanged: true, changed: false });
+    expect(loaded).toEqual([undefined, undefined, []]);
+    const { finishes } = await store.events({ transition: 0, settlement: 0, finish: 0 }, 10);
+    expect(finishes).toMatchObject([{ experiment: 'e', at: given.clock.now() - 1000 }]);
+    expect(log.of('experiment.finished')).toEqual([
+      { type: 'experiment.finished', finish: finishes[0] },
+    ]);
+  });
+
+  it('finishes experiments by a listing that was read whole, after its transitions', async () => {
+    const { service, poll, log } = given;
+    service.shows(listingOfItems({ a: ['RUNNING', 'e'], b: ['RUNNING', 'f'] }));
+    await poll();
+    service.shows(listingOfItems({ a: ['COMPLETED', 'e'], b: ['RUNNING', 'f'] }));
+    await poll();
+    log.clear();
+    service.shows(listingOfItems({ a: ['COMPLETED', 'e'], b: ['FAILED', 'f'] }));
+    await poll();
+    service.shows(listingOfItems({ a: ['COMPLETED', 'e'], b: ['FAILED', 'f'] }));
+    await poll();
+    expect(
+      log.events.map(({ type }) => type).filter((type) => type !== 'scheduler.started_poll'),
+    ).toEqual([
+      'record.transition',
+      'experiment.finished',
+      'poll.finished',
+      'experiment.finished',
+      'poll.finished',
+    ]);
+  });
+
+  it('finishes nothing while the unchanged listing is incomplete', async () => {
+    const { service, poll, log } = given;
+    service.shows(listingOfItems({ a: ['RUNNING', 'e'] }));
+    await poll();
+    service.shows(listingOfItems({ a: ['COMPLETED', 'e'] }, false));
+    await poll();
+    service.repeats();
+    expect(await poll()).toMatchObject({ changed: false });
+    service.shows(listingOfItems({ a: ['COMPLETED', 'e'] }));
+    expect(log.of('experiment.finished')).toEqual([]);
+    await poll();
+    expect(log.of('experiment.finished')).toHaveLength(1);
   });
 
   it('is reported as unchanged if the listing is the same as before', async () => {
