@@ -1,4 +1,8 @@
+import type { Experiment } from '../domain/experiment.ts';
 import type { DurationCount } from '../domain/limits.ts';
+import type { Labels } from '../domain/record.ts';
+import { PROMPT_STATUSES } from '../domain/status.ts';
+import { cleanUnicode } from '../domain/visible.ts';
 import {
   type CauseList,
   type CauseQuery,
@@ -47,15 +51,21 @@ function limited({ limit }: { readonly limit?: number | undefined }): string {
   return limit === undefined ? '' : 'LIMIT :limit';
 }
 
-const TRANSITION_COLUMNS = `t.transition_id, t.at, p.id AS project, t.kind, t.record_id, e.text AS experiment,
-  t.from_status, t.to_status`;
+/** Selects a label of a record `r`. Joined, it would be read of every row before those of the limit are known. */
+function labelText(label: keyof Labels): string {
+  return `(SELECT l.text FROM evalwatch.label l WHERE l.label_id = r.${label}) AS ${label}`;
+}
 
-const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id, t.record_name,
-  e.text AS experiment, f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason, f.cause_id AS cause`;
+/** The experiment that the record of a transition `t` has now. */
+const EXPERIMENT_OF_TRANSITION = `(
+  SELECT l.text FROM evalwatch.record r JOIN evalwatch.label l ON l.label_id = r.experiment
+  WHERE r.project_key = t.project_key AND r.kind = t.kind AND r.id = t.record_id) AS experiment`;
 
-/** Joins the record `r` of a transition `t`, and the experiment `e` that it has now. */
-const OF_TRANSITION = `LEFT JOIN evalwatch.record r ON r.project_key = t.project_key AND r.kind = t.kind AND r.id = t.record_id
-  LEFT JOIN evalwatch.label e ON e.label_id = r.experiment`;
+const TRANSITION_COLUMNS = `t.transition_id, t.at, p.id AS project, t.kind, t.record_id, t.from_status, t.to_status,
+  ${EXPERIMENT_OF_TRANSITION}`;
+
+const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id, t.record_name, f.settled_at, f.error_id,
+  f.error_msg, f.error_msg_truncated, f.reason, f.cause_id AS cause, ${EXPERIMENT_OF_TRANSITION}`;
 
 /** The columns of a finish `f`, which is joined with its project `p` and its experiment `l`. */
 const FINISH_COLUMNS = `f.finish_id, f.at, p.id AS project, l.text AS experiment, f.completed, f.failed, f.unknown,
@@ -66,23 +76,39 @@ function scope(project: string | undefined): readonly [condition: string, name: 
   return project === undefined ? ['p.removed_at IS NULL', ''] : ['p.id = :project', '_of_project'];
 }
 
-function labelsOf({ experiment, dataset, metric }: RowQuery): Parameters {
-  return {
-    experiment: experiment || undefined,
-    dataset: dataset || undefined,
-    metric: metric || undefined,
-  };
+type LabelScope = Labels & { readonly project?: string | undefined };
+
+const LABELS = ['experiment', 'dataset', 'metric'] as const;
+
+/** Labels as they are stored. */
+function labelsOf(query: Labels): Parameters {
+  return Object.fromEntries(LABELS.map((label) => [label, cleanUnicode(query[label] ?? '')]));
+}
+
+/** Selects the number of a label, once for all rows. */
+function labelNumbers(parameter: keyof Labels, project: string | undefined): string {
+  const ofProject =
+    'n.project_key = (SELECT project_key FROM evalwatch.project WHERE id = :project)';
+  return `(SELECT n.label_id FROM evalwatch.label n
+    ${whereAll(project !== undefined && ofProject, `n.text = :${parameter}`)})`;
 }
 
 /** Restricts a query to records `r` with these labels. */
-function labelConditions(query: RowQuery): readonly (string | false)[] {
-  return (['experiment', 'dataset', 'metric'] as const).map((label) => {
-    const text = query[label];
-    if (text === undefined) return false;
-    if (text === '') return `r.${label} IS NULL`;
-    return `r.${label} = (SELECT n.label_id FROM evalwatch.label n
-      WHERE n.project_key = p.project_key AND n.text = :${label})`;
-  });
+function labelConditions(query: LabelScope): readonly string[] {
+  return LABELS.filter((label) => query[label] !== undefined).map((label) =>
+    query[label] === ''
+      ? `r.${label} IS NULL`
+      : `r.${label} IN ${labelNumbers(label, query.project)}`,
+  );
+}
+
+/** Restricts a query to transitions `t` of such records: they are found once, as look-ups for each transition take longer. */
+function ofLabels(query: LabelScope): string | false {
+  const conditions = labelConditions(query);
+  if (conditions.length === 0) return false;
+  return `(t.project_key, t.kind, t.record_id) IN (
+    SELECT r.project_key, r.kind, r.id FROM evalwatch.project p JOIN evalwatch.record r ON r.project_key = p.project_key
+    ${whereAll(query.project !== undefined && 'p.id = :project', ...conditions)})`;
 }
 
 /**
@@ -128,12 +154,9 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
     const { project, status, since, afterPrompt, order, limit } = query;
     const isWaiting = status === 'PENDING' || status === 'RUNNING';
     const text = `SELECT p.id AS project, r.id, r.name, r.status, r.status_raw, r.since, r.missing,
-        e.text AS experiment, d.text AS dataset, m.text AS metric
+        ${LABELS.map(labelText).join(', ')}
       FROM evalwatch.project p
       JOIN evalwatch.record r ON r.project_key = p.project_key AND r.kind = 'prompt' AND NOT r.gone
-      LEFT JOIN evalwatch.label e ON e.label_id = r.experiment
-      LEFT JOIN evalwatch.label d ON d.label_id = r.dataset
-      LEFT JOIN evalwatch.label m ON m.label_id = r.metric
       ${whereAll(
         project === undefined ? 'p.removed_at IS NULL' : 'p.id = :project',
         status !== undefined && 'r.status = :status',
@@ -163,11 +186,11 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
     const { project, since, afterTransition, order, limit } = query;
     const [direction, after] = order === 'oldest' ? ['ASC', '>'] : ['DESC', '<'];
     const text = `SELECT ${TRANSITION_COLUMNS}
-      FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key ${OF_TRANSITION}
+      FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key
       ${whereAll(
         project !== undefined && 'p.id = :project',
         since !== undefined && 't.at >= :since',
-        ...labelConditions(query),
+        ofLabels(query),
         afterTransition !== undefined && `t.transition_id ${after} :afterTransition`,
       )}
       ORDER BY t.transition_id ${direction} ${limited(query)}`;
@@ -183,19 +206,26 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
 
   async failures(query: RowQuery): Promise<readonly FailureRow[]> {
     const { project, since, cause, afterTransition, limit } = query;
-    const text = `SELECT ${FAILURE_COLUMNS}
-      FROM evalwatch.failure f
-      JOIN evalwatch.transition t ON t.transition_id = f.transition_id
-      JOIN evalwatch.project p ON p.project_key = t.project_key ${OF_TRANSITION}
+    // Columns are read of the rows in the answer only.
+    const text = `WITH found AS MATERIALIZED (
+        SELECT f.transition_id FROM evalwatch.failure f
+        JOIN evalwatch.transition t ON t.transition_id = f.transition_id
+        JOIN evalwatch.project p ON p.project_key = t.project_key
       ${whereAll(
-        project !== undefined && 'p.id = :project',
+        // The condition of an index.
+        project !== undefined && "p.id = :project AND t.kind = 'prompt' AND t.to_status = 'FAILED'",
         since !== undefined && 't.at >= :since',
-        ...labelConditions(query),
+        ofLabels(query),
         cause !== undefined &&
           '(f.cause_id = :cause OR f.cause = :cause) AND f.settled_at IS NOT NULL',
         afterTransition !== undefined && 'f.transition_id < :afterTransition',
       )}
-      ORDER BY f.transition_id DESC ${limited(query)}`;
+      ORDER BY f.transition_id DESC ${limited(query)})
+      SELECT ${FAILURE_COLUMNS}
+      FROM found CROSS JOIN evalwatch.failure f CROSS JOIN evalwatch.transition t CROSS JOIN evalwatch.project p
+      WHERE f.transition_id = found.transition_id AND t.transition_id = f.transition_id
+        AND p.project_key = t.project_key
+      ORDER BY f.transition_id DESC`;
     const rows = await this.db.read<FailureColumns>('', text, {
       project,
       since,
@@ -208,25 +238,51 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
   }
 
   async experiments(query: ExperimentQuery): Promise<readonly ExperimentRow[]> {
-    const { project, experiment, after, limit } = query;
-    const text = `SELECT e.label_id AS key, p.id AS project, l.text AS experiment, e.pending, e.running, e.completed,
-        e.failed, e.unknown, e.started_at, e.moved_at, e.ended_at, e.finished_at
-      FROM evalwatch.project p CROSS JOIN evalwatch.experiment e CROSS JOIN evalwatch.label l
-      ${whereAll(
-        scope(project)[0],
-        'e.project_key = p.project_key AND l.label_id = e.label_id',
-        'e.pending + e.running + e.completed + e.failed + e.unknown > 0',
-        experiment !== undefined && 'l.text = :experiment',
-        after && '(coalesce(e.moved_at, 0), e.label_id) < (:afterMovedAt, :afterKey)',
-      )}
-      ORDER BY coalesce(e.moved_at, 0) DESC, e.label_id DESC ${limited(query)}`;
+    const { project, experiment, since, after, limit } = query;
+    const order = 'ORDER BY coalesce(e.moved_at, 0) DESC, e.label_id DESC';
+    // Names are read of the rows in the answer only.
+    const text = `WITH found AS MATERIALIZED (
+        SELECT e.project_key, e.label_id FROM evalwatch.project p CROSS JOIN evalwatch.experiment e
+        ${whereAll(
+          scope(project)[0],
+          'e.project_key = p.project_key',
+          'e.pending + e.running + e.completed + e.failed + e.unknown > 0',
+          experiment !== undefined && `e.label_id IN ${labelNumbers('experiment', project)}`,
+          since !== undefined && 'e.moved_at >= :since',
+          after && '(coalesce(e.moved_at, 0), e.label_id) < (:afterMovedAt, :afterKey)',
+        )}
+        ${order} ${limited(query)})
+      SELECT e.label_id AS key, p.id AS project, l.text AS experiment, e.pending, e.running, e.completed, e.failed,
+        e.unknown, e.started_at, e.moved_at, e.ended_at, e.finished_at
+      FROM found CROSS JOIN evalwatch.experiment e CROSS JOIN evalwatch.label l CROSS JOIN evalwatch.project p
+      WHERE e.project_key = found.project_key AND e.label_id = found.label_id AND l.label_id = e.label_id
+        AND p.project_key = e.project_key
+      ${order}`;
     const rows = await this.db.read<ExperimentColumns>('', text, {
       project,
-      experiment,
+      experiment: experiment && cleanUnicode(experiment),
+      since,
       limit,
-      ...(after && { afterMovedAt: after.movedAt, afterKey: after.key }),
+      ...(after && { afterMovedAt: after.movedAt ?? 0, afterKey: after.key }),
     });
     return rows.map(toExperimentRow);
+  }
+
+  /** Subtracts the counts of all experiments from those of the project. */
+  async withoutExperiment(project: string): Promise<Experiment['counts']> {
+    const columns = PROMPT_STATUSES.map(
+      (status) =>
+        `CAST(coalesce(CAST(p.prompts -> 'counts' ->> '${status}' AS integer), 0)
+          - coalesce(sum(e.${status.toLowerCase()}), 0) AS integer) AS "${status}"`,
+    );
+    const [counts = {}] = await this.db.read<Experiment['counts']>(
+      'without_experiment',
+      `SELECT ${columns.join(', ')}
+      FROM evalwatch.project p LEFT JOIN evalwatch.experiment e ON e.project_key = p.project_key
+      WHERE p.id = :project GROUP BY p.project_key`,
+      { project },
+    );
+    return counts;
   }
 
   /** At most `limit` transitions, settled failures and finishes after one position and up to another. */
@@ -239,7 +295,7 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
       this.db.read<TransitionColumns>(
         'event_transitions',
         `SELECT ${TRANSITION_COLUMNS}
-        FROM evalwatch.transition t CROSS JOIN evalwatch.project p ${OF_TRANSITION}
+        FROM evalwatch.transition t CROSS JOIN evalwatch.project p
         WHERE p.project_key = t.project_key AND t.transition_id > :after AND t.transition_id <= :end
         ORDER BY t.transition_id LIMIT :limit`,
         { after: after.transition, end: end.transition, limit },
@@ -248,7 +304,7 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
         'event_settlements',
         `SELECT s.settlement_id, ${FAILURE_COLUMNS}
         FROM evalwatch.settlement s CROSS JOIN evalwatch.failure f CROSS JOIN evalwatch.transition t
-        CROSS JOIN evalwatch.project p ${OF_TRANSITION}
+        CROSS JOIN evalwatch.project p
         WHERE f.transition_id = s.transition_id AND t.transition_id = f.transition_id
           AND p.project_key = t.project_key AND s.settlement_id > :after AND s.settlement_id <= :end
         ORDER BY s.settlement_id LIMIT :limit`,
@@ -274,12 +330,15 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
   /** Messages are read only of one failure of each cause in the answer. */
   async causes(query: CauseQuery): Promise<CauseList> {
     const { project, since, limit, maxFailures = MAX_GROUPED_FAILURES } = query;
-    const [condition, name] = scope(project);
+    const [condition, scopeName] = scope(project);
+    const labels = ofLabels(query);
+    const name = labels === false ? `causes${scopeName}` : '';
     const text = `
 WITH shown AS MATERIALIZED (SELECT p.project_key FROM evalwatch.project p WHERE ${condition}),
 newest AS MATERIALIZED (
   SELECT t.project_key, t.transition_id, t.at FROM shown CROSS JOIN evalwatch.transition t
   WHERE t.project_key = shown.project_key AND t.kind = 'prompt' AND t.to_status = 'FAILED' AND t.at >= :since
+  ${labels === false ? '' : `AND ${labels}`}
   ORDER BY t.at DESC LIMIT :maxFailures
 ),
 counted AS MATERIALIZED (
@@ -303,8 +362,8 @@ SELECT ranked.*, f.error_id, f.error_msg, f.reason,
   ) AS is_new
 FROM ranked JOIN evalwatch.failure f ON f.transition_id = ranked.transition_id
 ORDER BY ranked.count DESC, ranked.last_at DESC, ranked.cause`;
-    const parameters = { project, since, limit, maxFailures };
-    return toCauseList(await this.db.read<CauseColumns>(`causes${name}`, text, parameters));
+    const parameters = { project, since, limit, maxFailures, ...labelsOf(query) };
+    return toCauseList(await this.db.read<CauseColumns>(name, text, parameters));
   }
 
   /** Counts entries of an index up to the limit of each project. */

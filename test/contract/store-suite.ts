@@ -6,6 +6,7 @@ import { describeEvents } from './store/events.ts';
 import { describeExperiments } from './store/experiments.ts';
 import { describeFailureCounts } from './store/failure-counts.ts';
 import { describeFailures } from './store/failures.ts';
+import { describeFilters } from './store/filters.ts';
 import { createHarness, type OpenStore } from './store/harness.ts';
 import { describeLabels } from './store/labels.ts';
 import { describeNotifications } from './store/notifications.ts';
@@ -35,6 +36,7 @@ export function describeContents(name: string, open: OpenStore): void {
     describeFailures(harness);
     describeFailureCounts(harness);
     describeRows(harness);
+    describeFilters(harness);
     describeEvents(harness);
     describeMoves(harness);
     describeDurations(harness);

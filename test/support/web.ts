@@ -15,6 +15,7 @@ const store: WebContent['store'] = {
   transitions: rows,
   failures: rows,
   experiments: rows,
+  withoutExperiment: async () => ({}),
   causes: async () => ({ causes: [], others: { causes: 0, count: 0 } }),
   events: () => Promise.reject(new Error('not asked for')),
   moves: () => Promise.resolve({ since: 0, moves: [] }),

@@ -137,17 +137,16 @@ export interface OwnedSnapshot extends StoreSnapshot {
   readonly configured: number;
 }
 
-/** Filters and order of rows, newest first by default; without filters all rows. */
-export interface RowQuery {
+/**
+ * Filters and order of rows, newest first by default; without filters all rows. A label restricts it to prompts that have it now,
+ * '' to those without one.
+ */
+export interface RowQuery extends Labels {
   readonly project?: string | undefined;
   readonly status?: Status | undefined;
   /** Epoch ms. */
   readonly since?: number | undefined;
   readonly limit?: number | undefined;
-  /** Only prompts with this experiment, dataset or metric; '' for those without one. */
-  readonly experiment?: string | undefined;
-  readonly dataset?: string | undefined;
-  readonly metric?: string | undefined;
   /** For failures: only those with this cause, by its id or by that of version 0.2.0. */
   readonly cause?: string | undefined;
   /** For transitions and failures: only those after this transition in their order. */
@@ -170,17 +169,11 @@ interface PromptPosition {
 export interface ExperimentQuery {
   readonly project?: string | undefined;
   readonly experiment?: string | undefined;
+  /** Only those that moved at this time or later, epoch ms. */
+  readonly since?: number | undefined;
   readonly limit?: number | undefined;
-  /** Only those after this position in the order. */
-  readonly after?: ExperimentPosition | undefined;
-}
-
-/** An experiment's place in the order: the last move first, those without a move last. */
-interface ExperimentPosition {
-  /** Epoch ms, 0 without a move. */
-  readonly movedAt: number;
-  /** `key` of the row. */
-  readonly key: number;
+  /** Only those after this one in the order: the last move first, those without a move last. */
+  readonly after?: Pick<ExperimentRow, 'movedAt' | 'key'> | undefined;
 }
 
 export interface ExperimentRow extends Experiment {
@@ -239,8 +232,8 @@ interface Scope {
   readonly since: number;
 }
 
-/** Query for the causes of settled failures, most frequent first. */
-export interface CauseQuery extends Scope {
+/** Query for the causes of settled failures, most frequent first. Labels restrict it as they do {@link RowQuery}. */
+export interface CauseQuery extends Scope, Labels {
   /** Counts only so many failures, the newest ones; by default {@link MAX_GROUPED_FAILURES}. */
   readonly maxFailures?: number | undefined;
   /** Maximum number of causes. */
@@ -355,6 +348,8 @@ export interface StoreReader {
   failures(query: RowQuery): Promise<readonly FailureRow[]>;
   /** Experiments with prompts, the last move first. */
   experiments(query: ExperimentQuery): Promise<readonly ExperimentRow[]>;
+  /** Counts the prompts of a project that have no experiment and are not gone. */
+  withoutExperiment(project: string): Promise<Experiment['counts']>;
   causes(query: CauseQuery): Promise<CauseList>;
   /** At most `limit` transitions and `limit` settled failures after this position. */
   events(after: EventPosition, limit: number): Promise<RecordedEvents>;
