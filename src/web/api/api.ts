@@ -7,8 +7,20 @@ import { z } from 'zod';
 import { ownTurn } from '../../domain/turns.ts';
 import { parseDuration } from '../../domain/options.ts';
 import { cleanUnicode, visibleJson } from '../../domain/visible.ts';
-import type { RowQuery, StatusRow, TransitionRow } from '../../monitor/ports/store.ts';
-import { failureFields, projectFields, promptFields, transitionFields } from '../../rows/fields.ts';
+import type {
+  ExperimentQuery,
+  ExperimentRow,
+  RowQuery,
+  StatusRow,
+  TransitionRow,
+} from '../../monitor/ports/store.ts';
+import {
+  experimentFields,
+  failureFields,
+  projectFields,
+  promptFields,
+  transitionFields,
+} from '../../rows/fields.ts';
 import type { WebContent } from '../content.ts';
 import { readId } from '../events/page.ts';
 import type { ConnectionEnv } from '../limits.ts';
@@ -27,6 +39,9 @@ const CLEAN_TEXT = z.string().refine((text) => cleanUnicode(text) === text);
 const PROMPT_POSITION = z
   .tuple([z.int(), CLEAN_TEXT, CLEAN_TEXT])
   .transform(([since, project, promptId]) => ({ since, project, promptId }));
+const EXPERIMENT_POSITION = z
+  .tuple([z.int(), z.int()])
+  .transform(([movedAt, key]) => ({ movedAt, key }));
 /** Maximum number of failures in one read: a row with an `error_info` has up to 10 kB. */
 const MAX_FAILURES_PER_READ = 100;
 
@@ -104,12 +119,16 @@ export function createApi(content: WebContent): Hono<ConnectionEnv> {
     return toBody(visibleJson(JSON.stringify({ data, next_cursor: null })));
   }
 
+  api.get('/experiments', async (context) => {
+    const query = await read(context, operations['/experiments']);
+    return send(context, toBody(await readPage(experiments(store, query), query.limit)));
+  });
+
   api.get('/prompts', async (context) => {
-    const { project, status, limit, cursor } = await read(context, operations['/prompts']);
+    const { limit, cursor, ...only } = await read(context, operations['/prompts']);
     const start = readCursor(cursor, PROMPT_POSITION);
     const source: RowSource<StatusRow> = {
-      read: (last = start, count) =>
-        store.statuses({ project, status, limit: count, afterPrompt: last }),
+      read: (last = start, count) => store.statuses({ ...only, limit: count, afterPrompt: last }),
       // One read, because each read sorts all rows.
       maxPerRead: Infinity,
       toFields: (row) => promptFields(row, content.project(row.project)?.expectations),
@@ -136,21 +155,31 @@ export function createApi(content: WebContent): Hono<ConnectionEnv> {
   });
 
   api.get('/causes', async (context) => {
-    const { project, since, limit } = await read(context, operations['/causes']);
+    const { since, limit, ...only } = await read(context, operations['/causes']);
     const start = Math.max(0, clock.now() - (parseDuration(since) ?? 0));
-    const list = await store.causes({ project, since: start, limit });
+    const list = await store.causes({ ...only, since: start, limit });
     return send(context, toBody(await causesAnswer(list)));
   });
   return api;
 }
 
+/** Source of experiments, which are read once, because each read sorts all of them. */
+function experiments(
+  store: WebContent['store'],
+  { cursor, ...only }: ExperimentQuery & { readonly cursor?: string | undefined },
+): RowSource<ExperimentRow> {
+  const start = readCursor(cursor, EXPERIMENT_POSITION);
+  return {
+    read: (last, limit) => store.experiments({ ...only, limit, after: last ?? start }),
+    maxPerRead: Infinity,
+    toFields: experimentFields,
+    toPosition: ({ movedAt = 0, key }) => [movedAt, key],
+  };
+}
+
 /** Source of rows that the store orders by transition; the number of the transition is the position. */
 function byTransition<Row extends Pick<TransitionRow, 'transitionId'>>(
-  {
-    project,
-    cause,
-    cursor,
-  }: Pick<RowQuery, 'project' | 'cause'> & { readonly cursor?: string | undefined },
+  { cursor, ...only }: RowQuery & { readonly cursor?: string | undefined },
   read: (query: RowQuery) => Promise<readonly Row[]>,
   maxPerRead: number,
   toFields: (row: Row) => object,
@@ -158,7 +187,7 @@ function byTransition<Row extends Pick<TransitionRow, 'transitionId'>>(
   const start = readCursor(cursor, z.int());
   return {
     read: (last, count) =>
-      read({ project, cause, limit: count, afterTransition: last?.transitionId ?? start }),
+      read({ ...only, limit: count, afterTransition: last?.transitionId ?? start }),
     maxPerRead,
     toFields,
     toPosition: ({ transitionId }) => transitionId,

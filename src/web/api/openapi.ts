@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { PATHS } from '../paths.ts';
 import { operations, schemas } from './operations.ts';
 
-const DESCRIPTION = `The state of evalwatch as JSON. HEAD answers like GET, without a body. Other methods get 405 and unknown paths 404, both as JSON. A parameter that is unknown, empty or given twice gets 400. Later versions may add fields; existing fields do not change.`;
+const DESCRIPTION = `The state of evalwatch as JSON. HEAD answers like GET, without a body. Other methods get 405 and unknown paths 404, both as JSON. A parameter that is unknown or given twice gets 400, and so does an empty one that means nothing. Later versions may add fields; existing fields do not change.`;
 const EVENTS = `Server-sent events: \`transition\` (its data is a Transition), \`failure\` (a Failure, when its error_info is fetched or evalwatch stops trying), \`poll\` (a Poll) and \`reset\` (a Reset). Transitions and failures come in the order in which they were recorded, a failure after its transition. Each has an id from which another stream can resume: no event is skipped or repeated, even if evalwatch or the client restarts in between. A poll is sent when it finishes, and never again.`;
 
 const VALIDATORS = {

@@ -5,6 +5,7 @@ import { PROMPT_STATUSES } from '../../domain/status.ts';
 import {
   causeSchema,
   errorSchema,
+  experimentSchema,
   failureSchema,
   finishSchema,
   pollSchema,
@@ -35,6 +36,21 @@ const status = z
   .pipe(z.enum(PROMPT_STATUSES, A_STATUS))
   .optional()
   .describe('Restricts rows to prompts in this status; case is ignored.');
+
+function label(name: string) {
+  return z
+    .string()
+    .optional()
+    .describe(
+      `Restricts rows to prompts with this ${name} now; an empty text to those without one.`,
+    );
+}
+
+const labels = {
+  experiment: label('experiment'),
+  dataset: label('dataset'),
+  metric: label('metric'),
+};
 
 const cause = z
   .string()
@@ -79,6 +95,7 @@ const after = z
 /** Schemas that the OpenAPI document names. */
 export const schemas = {
   Project: projectSchema,
+  Experiment: experimentSchema,
   Prompt: promptSchema,
   Transition: transitionSchema,
   Failure: failureSchema,
@@ -97,25 +114,36 @@ export const operations = {
     parameters: z.object({}),
     gives: 'Project',
   },
+  '/experiments': {
+    summary: 'Experiments with their prompts by status, last move first',
+    parameters: z.object({
+      project,
+      experiment: z.string().min(1, NOT_EMPTY).optional().describe('Only this experiment.'),
+      limit,
+      cursor,
+    }),
+    gives: 'Experiment',
+  },
   '/prompts': {
     summary: 'Prompts that are not gone, newest change first',
-    parameters: z.object({ project, status, limit, cursor }),
+    parameters: z.object({ project, status, ...labels, limit, cursor }),
     gives: 'Prompt',
   },
   '/transitions': {
     summary: 'Transitions of prompts and datasets, newest first',
-    parameters: z.object({ project, limit, cursor }),
+    parameters: z.object({ project, ...labels, limit, cursor }),
     gives: 'Transition',
   },
   '/failures': {
     summary: 'Failures with their error_info, newest first',
-    parameters: z.object({ project, cause, limit, cursor }),
+    parameters: z.object({ project, ...labels, cause, limit, cursor }),
     gives: 'Failure',
   },
   '/causes': {
     summary: 'Causes of failures, most frequent first; all that are left out are one last row',
     parameters: z.object({
       project,
+      ...labels,
       since,
       limit: limit.describe('Maximum number of causes; a last row `other` may follow them.'),
     }),

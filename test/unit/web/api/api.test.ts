@@ -6,6 +6,7 @@ import { type FailedRequest, StoreError } from '../../../../src/monitor/errors.t
 import type { FailureRow } from '../../../../src/monitor/ports/store.ts';
 import { BY_DEFAULT } from '../../../support/expected.ts';
 import type { ShownProject, WebContent } from '../../../../src/web/content.ts';
+import { type Items, pollItems } from '../../../support/experiments.ts';
 import { createApi, startApi } from './api-under-test.ts';
 import { withCause } from '../../../support/failures.ts';
 
@@ -381,6 +382,110 @@ describe('causes', () => {
   });
 });
 
+describe('experiments', () => {
+  /** Lets `nightly & 1` finish with a failure, `none` run, and a prompt without an experiment fail. */
+  async function setUpExperiments() {
+    const given = await startApi();
+    const { store, clock, request } = given;
+    const at = clock.now();
+    const poll = (items: Items, seconds: number) =>
+      pollItems(store, 'p', items, at + seconds * 1000);
+    const other = { c: ['RUNNING', 'none'] } as const;
+    await poll({ ...other, a: ['RUNNING', NAME], b: ['RUNNING', NAME], d: ['RUNNING'] }, 0);
+    await poll({ ...other, a: ['FAILED', NAME], b: ['RUNNING', NAME], d: ['FAILED'] }, 1);
+    const end = { ...other, a: ['FAILED', NAME], b: ['COMPLETED', NAME], d: ['FAILED'] } as const;
+    await poll(end, 2.5);
+    await poll(end, 4);
+    await pollItems(store, 'q', { e: ['RUNNING', NAME] }, at);
+    for (const failure of await store.pendingFailures({ limitPerProject: 9 })) {
+      const errorInfo = { error_id: failure.promptId, error_msg: null };
+      await store.settleFailure(failure, withCause({ errorInfo, errorMsgTruncated: false }), at);
+    }
+    clock.set(at + 5000);
+    const get = async (path: string) => (await (await request(path)).json()) as Page;
+    return { get, iso: (seconds: number) => new Date(at + seconds * 1000).toISOString() };
+  }
+  const NAME = 'nightly & \u202e1';
+  const COUNTS = { PENDING: 0, RUNNING: 0, COMPLETED: 0, FAILED: 0, UNKNOWN: 0 };
+
+  it('are returned with their state, counts and times, the last move first', async () => {
+    const { get, iso } = await setUpExperiments();
+    expect(await get('/experiments?project=p')).toEqual({
+      data: [
+        {
+          project: 'p',
+          experiment: NAME,
+          state: 'finished',
+          prompts: { ...COUNTS, COMPLETED: 1, FAILED: 1 },
+          first_move: iso(1),
+          last_move: iso(2.5),
+          ended: iso(2.5),
+          finished: iso(4),
+          duration_seconds: 1.5,
+        },
+        {
+          project: 'p',
+          experiment: 'none',
+          state: 'running',
+          prompts: { ...COUNTS, RUNNING: 1 },
+          first_move: null,
+          last_move: null,
+          ended: null,
+          finished: null,
+          duration_seconds: null,
+        },
+      ],
+      next_cursor: null,
+    });
+  });
+
+  it('are returned page by page, and by name', async () => {
+    const { get } = await setUpExperiments();
+    const { data } = await get('/experiments');
+    expect(data).toHaveLength(3);
+    const paged: unknown[] = [];
+    for (let cursor = ''; ;) {
+      const page = await get(`/experiments?limit=1${cursor}`);
+      paged.push(...page.data);
+      if (page.next_cursor === null) break;
+      cursor = `&cursor=${page.next_cursor}`;
+    }
+    expect(paged).toEqual(data);
+    const named = await get(`/experiments?project=q&experiment=${encodeURIComponent(NAME)}`);
+    expect(named.data).toMatchObject([{ project: 'q', experiment: NAME }]);
+  });
+
+  it.each<[path: string, experiment: string, ids: readonly string[]]>([
+    ['/prompts', NAME, ['a', 'b']],
+    ['/prompts', '', ['d']],
+    ['/prompts', 'none', ['c']],
+    ['/transitions', NAME, ['a', 'b']],
+    ['/transitions', '', ['d']],
+    ['/failures', NAME, ['a']],
+    ['/failures', '', ['d']],
+    ['/causes', NAME, ['a']],
+    ['/causes', '', ['d']],
+    ['/causes', 'nobody', []],
+  ])('restrict %s to prompts in %j', async (path, experiment, ids) => {
+    const { get } = await setUpExperiments();
+    const query = new URLSearchParams({ project: 'p', experiment }).toString();
+    const { data } = await get(`${path}?${query}`);
+    const found = data.map((row) => String(row[path === '/causes' ? 'error_id' : 'prompt_id']));
+    expect(found.toSorted()).toEqual(ids);
+  });
+
+  it.each(['/prompts', '/transitions', '/failures', '/causes'])(
+    'dataset= and metric= restrict %s, too',
+    async (path) => {
+      const { get } = await setUpExperiments();
+      for (const label of ['dataset', 'metric']) {
+        expect((await get(`${path}?project=p&${label}=`)).data.length).toBeGreaterThan(1);
+        expect((await get(`${path}?project=p&${label}=x`)).data).toEqual([]);
+      }
+    },
+  );
+});
+
 describe('a page of rows', () => {
   /** Returns failures with this message, newest first. */
   const failures = (count: number, message: string) =>
@@ -466,15 +571,21 @@ describe('a bad request', () => {
     ['/failures?cause=0123456789abcdeg', 'cause must be 16 hexadecimal digits'],
     ['/failures?cause=0123456789abcdef0', 'cause must be 16 hexadecimal digits'],
     ['/failures?cause=other', 'cause must be 16 hexadecimal digits'],
+    ['/experiments?experiment=', 'experiment must not be empty'],
+    ['/experiments?cursor=MQ', 'cursor must be the next_cursor'],
+    ['/experiments?status=FAILED', 'unknown parameter "status"'],
     ['/causes?limit=1001', 'limit must be'],
     ['/causes?since=24', 'since must be a duration such as 30m, 24h or 7d'],
     ['/causes?since=', 'since must be a duration'],
-    ['/causes?cursor=MQ', 'unknown parameter "cursor": this path takes project, since, limit'],
+    [
+      '/causes?cursor=MQ',
+      'unknown parameter "cursor": this path takes project, experiment, dataset, metric, since, limit',
+    ],
     ['/prompts?project=p&project=p', 'project is given more than once'],
     ['/prompts?limit=1&limit=2', 'limit is given more than once'],
     [
       '/prompts?projet=p',
-      'unknown parameter "projet": this path takes project, status, limit, cursor',
+      'unknown parameter "projet": this path takes project, status, experiment, dataset, metric, limit, cursor',
     ],
     ['/transitions?status=FAILED', 'unknown parameter "status"'],
     ['/prompts?=x', 'unknown parameter ""'],
@@ -493,7 +604,7 @@ describe('a bad request', () => {
     expect(body.error).toContain(says);
   });
 
-  it.each(['/prompts', '/transitions', '/failures', '/causes', '/events'])(
+  it.each(['/experiments', '/prompts', '/transitions', '/failures', '/causes', '/events'])(
     'to %s for an unknown project is answered 404',
     async (path) => {
       const { get } = await setUp();
@@ -509,6 +620,7 @@ describe('a bad request', () => {
 describe('an ETag', () => {
   const PATHS = [
     '/projects',
+    '/experiments',
     '/prompts',
     '/transitions?limit=2',
     '/failures',

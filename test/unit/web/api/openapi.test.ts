@@ -6,6 +6,7 @@ import { anyText } from '../../../support/any-text.ts';
 import { readOpenApi } from '../../../support/openapi.ts';
 import { startWeb } from '../../../support/web.ts';
 import { createApi, startApi } from './api-under-test.ts';
+import { pollItems } from '../../../support/experiments.ts';
 import { withCause } from '../../../support/failures.ts';
 
 const document = readOpenApi(openApiDocument());
@@ -14,10 +15,14 @@ const ANSWERED = document.paths.filter((path) => path !== '/events');
 /** Sets up an API with rows of every kind: failures with and without error_info, a failed poll, datasets, odd statuses. */
 async function setUp() {
   const started = await startApi(['p', 'q', 'new']);
-  const { store, poll } = started;
+  const { store, poll, clock } = started;
   await poll('p', { a: 'RUNNING', b: 'RUNNING', c: 'paused' }, { d: 'RUNNING' });
   await poll('p', { a: 'FAILED', b: 'FAILED', e: 'FAILED' }, { d: 'NONE' });
   await poll('q');
+  for (const status of ['RUNNING', 'COMPLETED', 'COMPLETED']) {
+    const items = { x: [status, 'ended'], y: ['RUNNING', 'going on'] } as const;
+    await pollItems(store, 'q', items, clock.now());
+  }
   const [first, second] = await store.pendingFailures({ limitPerProject: 9 });
   if (first === undefined || second === undefined) throw new Error('too few failures');
   const errorInfo = { error_id: 'E1', error_msg: null };
@@ -59,7 +64,7 @@ describe('the OpenAPI document', () => {
 
   it('matches rows of each kind, and rejects missing or additional fields', async () => {
     const { request } = await setUp();
-    const kinds = { Project: 3, Prompt: 4, Transition: 4, Failure: 3, Cause: 2 };
+    const kinds = { Project: 3, Experiment: 2, Prompt: 6, Transition: 5, Failure: 3, Cause: 2 };
     for (const [kind, count] of Object.entries(kinds)) {
       const path = `/${kind.toLowerCase()}s`;
       const { data } = (await (await request(path)).json()) as { data: object[] };
@@ -81,6 +86,7 @@ describe('the OpenAPI document', () => {
     const store = {
       ...content.store,
       projects: unreadable,
+      experiments: unreadable,
       statuses: unreadable,
       transitions: unreadable,
       failures: unreadable,
@@ -103,6 +109,7 @@ describe('the OpenAPI document', () => {
 const VALUES: Readonly<Record<string, fc.Arbitrary<string>>> = {
   project: fc.constantFrom('p', 'q', 'new', 'nobody'),
   status: fc.constantFrom('PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'UNKNOWN'),
+  experiment: fc.constantFrom('ended', 'nobody', ''),
   cause: fc.constantFrom('0123456789abcdef', '0123456789ABCDEF', '0123456789abcdeg'),
   since: fc.constantFrom('24h', '1h30m', '9999999999999999999d', '30 m'),
   limit: fc.integer({ min: -5, max: 1010 }).map(String),
