@@ -55,6 +55,10 @@ const COMMANDS: Readonly<
     'Print the causes of failures, most frequent first',
     async () => (await import('./commands/causes.ts')).defineCauses,
   ],
+  experiments: [
+    'Print the experiments of each project with their prompts by status, last move first',
+    async () => (await import('./commands/experiments.ts')).defineExperiments,
+  ],
   export: [
     'Print all status changes of prompts and datasets for other programs, oldest first',
     async () => (await import('./commands/export.ts')).defineExport,

@@ -8,6 +8,7 @@ export interface Options {
   readonly store?: string;
   readonly json?: true;
   readonly project?: string;
+  readonly experiment?: string;
   /** Length of the history before now, ms. */
   readonly since?: number;
   readonly status?: Status;
@@ -40,7 +41,7 @@ export function addStoreOptions(command: Command): Command {
     );
 }
 
-/** Adds the options that restrict the rows of a store to a project and a time. */
+/** Adds the options that restrict the rows of a store to a project, an experiment and a time. */
 export function addHistoryOptions(command: Command, since?: readonly [ms: number, text: string]) {
   const sinceOption = new Option(
     '--since <duration>',
@@ -49,6 +50,7 @@ export function addHistoryOptions(command: Command, since?: readonly [ms: number
   if (since !== undefined) sinceOption.default(...since);
   return addStoreOptions(command)
     .addOption(new Option('--project <id>', 'only this project'))
+    .addOption(new Option('--experiment <name>', "only this experiment; '' for none"))
     .addOption(sinceOption);
 }
 

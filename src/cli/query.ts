@@ -160,9 +160,9 @@ export function assertKnownProject(
 }
 
 export function toQuery(options: Options, { clock }: Context): RowQuery {
-  const { project, status, cause, since, limit } = options;
+  const { project, experiment, status, cause, since, limit } = options;
   const start = since === undefined ? undefined : clock.now() - since;
-  return { project, status, cause, since: start, limit };
+  return { project, experiment, status, cause, since: start, limit };
 }
 
 /** How a command prints rows. */
@@ -190,8 +190,9 @@ export async function printRows<Row>(
   } else if (rows.length > 0) {
     await stdout.write(createTable(columns, stdout)(rows));
   } else {
-    const { project, status, cause, since } = options;
-    const isFiltered = [project, status, cause, since].some((filter) => filter !== undefined);
+    const { project, experiment, status, cause, since } = options;
+    const filters = [project, experiment, status, cause, since];
+    const isFiltered = filters.some((filter) => filter !== undefined);
     warn(`no ${noun} ${isFiltered ? 'match' : 'recorded'}`);
   }
 }

@@ -50,10 +50,10 @@ export const defineCauses: Define = (command, run) => {
     .addHelpText('after', HELP)
     .action(
       run(async (context, options: CauseOptions) => {
-        const { project, limit } = options;
+        const { project, experiment, limit } = options;
         const since = context.clock.now() - options.since;
         const { causes, others } = await withReader(options, context, ({ reader }) =>
-          reader.causes({ project, since, limit }),
+          reader.causes({ project, experiment, since, limit }),
         );
         const rest = others.count === 0 ? [] : [otherCausesFields(others.count)];
         await printRows([...causes.map(causeFields), ...rest], FORMAT, options, context);

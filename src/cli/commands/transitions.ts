@@ -67,9 +67,9 @@ async function follow(options: Options, context: Context): Promise<never> {
       options.json ? rows.map((row) => toJsonLine(transitionFields(row))).join('') : table(rows),
     );
   return await withReader(options, context, async ({ reader }) => {
-    const { project, since, limit = FIRST_ROWS } = toQuery(options, context);
+    const { project, experiment, since, limit = FIRST_ROWS } = toQuery(options, context);
     let last = (await eventsAfter(reader, Number.MAX_SAFE_INTEGER)).end.transition;
-    const newest = await reader.transitions({ project, since, limit });
+    const newest = await reader.transitions({ project, experiment, since, limit });
     // Transitions recorded between the two queries are printed by the loop below.
     await print(newest.filter(({ transitionId }) => transitionId <= last).toReversed());
     while (true) {
@@ -78,6 +78,7 @@ async function follow(options: Options, context: Context): Promise<never> {
       const rows = transitions.filter(
         (row) =>
           (project === undefined || row.project === project) &&
+          (experiment === undefined || (row.experiment ?? '') === experiment) &&
           (since === undefined || row.at >= since),
       );
       if (rows.length > 0) await print(rows);

@@ -17,6 +17,7 @@ const commands = [
   'transitions',
   'failures',
   'causes',
+  'experiments',
   'export',
   'backup',
   'store',
