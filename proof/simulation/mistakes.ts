@@ -343,7 +343,7 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     {
       what: 'the first failure to tell is that with the earliest time',
       file: 'store/notifications.ts',
-      replace: [['ORDER BY t.transition_id LIMIT 1', 'ORDER BY t.at LIMIT 1']],
+      replace: [['ORDER BY ${number} LIMIT 1', 'ORDER BY t.at LIMIT 1']],
       notice: /was told .* instead of/,
     },
   ],

@@ -35,7 +35,7 @@ export class Notifier {
         return { externalUrl: web.externalUrl, promptUrl };
       },
       onGivenUp: ({ receiver, kind }, project, count) => {
-        const message = `prompts.${kind}`;
+        const message = kind === 'finished' ? 'experiments.finished' : `prompts.${kind}`;
         const reason = undefined;
         emit({ type: 'notification.given_up', receiver, project, message, count, reason });
       },

@@ -330,7 +330,7 @@ const receiver = {
     .prefault(['failed', 'stuck', 'down'])
     .meta({
       description:
-        'What to tell: prompts that `failed`, prompts that `completed`, prompts that are `stuck` longer than their limit, projects that are `down` because they cannot be polled.',
+        'What to tell: prompts that `failed`, prompts that `completed`, experiments that `finished`, prompts that are `stuck` longer than their limit, projects that are `down` because they cannot be polled.',
     }),
   teams: listOf(shortName('the name of a team'), 'names of teams')
     .meta({

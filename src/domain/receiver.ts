@@ -1,7 +1,7 @@
 import type { SecretSource } from './options.ts';
 
 export const RECEIVER_TYPES = ['webhook', 'slack', 'teams', 'email'] as const;
-export const NOTIFY_KINDS = ['failed', 'completed', 'stuck', 'down'] as const;
+export const NOTIFY_KINDS = ['failed', 'completed', 'finished', 'stuck', 'down'] as const;
 /** What a receiver is told. */
 export type NotifyKind = (typeof NOTIFY_KINDS)[number];
 

@@ -6,13 +6,21 @@ import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
 import type { ConditionOptions, Outage } from './conditions.ts';
 import {
   type DownProject,
+  type FinishedExperiment,
   MAX_PROJECTS,
   MAX_PROMPTS,
   type Message,
   type PromptRef,
   type StuckPrompt,
 } from './message.ts';
-import type { DueMoves, MoveRow, RecoveredRow, WaitingRow } from './ports.ts';
+import type {
+  CauseRow,
+  DueMoves,
+  FinishedRow,
+  MoveRow,
+  RecoveredRow,
+  WaitingRow,
+} from './ports.ts';
 import { cutTo } from './wording.ts';
 
 /** Maximum length of a text of the service. */
@@ -39,11 +47,7 @@ export class Drafts {
 
   failed(project: ConfiguredProject, { count, moves, causes: found }: DueMoves): Message {
     const prompts = moves.map((row) => ({ ...this.#promptRef(project, row), ...outcomeOf(row) }));
-    const causes = found.map(({ cause, count: failures, errorInfo }) => {
-      const { shape } = causeOf(errorInfo);
-      return { cause, error_id: errorInfo?.error_id ?? null, shape, count: failures };
-    });
-    const data = { ...this.#projectRef(project), count, prompts, causes };
+    const data = { ...this.#projectRef(project), count, prompts, causes: causesOf(found) };
     return { ...this.#head(), type: 'prompts.failed', data };
   }
 
@@ -51,6 +55,16 @@ export class Drafts {
     const prompts = moves.map((row) => this.#promptRef(project, row));
     const data = { ...this.#projectRef(project), count, prompts };
     return { ...this.#head(), type: 'prompts.completed', data };
+  }
+
+  finished(project: ConfiguredProject, { count, finishes }: DueMoves): Message {
+    const about = this.#projectRef(project);
+    const experiments = finishes.map((row) => finishedExperiment(row, about.url));
+    return {
+      ...this.#head(),
+      type: 'experiments.finished',
+      data: { ...about, count, experiments },
+    };
   }
 
   stuck(project: ConfiguredProject, rows: readonly WaitingRow[]): Message {
@@ -128,6 +142,27 @@ export class Drafts {
 
 function iso(at: number): string {
   return new Date(at).toISOString();
+}
+
+function finishedExperiment(row: FinishedRow, projectPage: string | null): FinishedExperiment {
+  const { experiment, counts, startedAt, endedAt, causes } = row;
+  const { COMPLETED = 0, FAILED = 0, UNKNOWN = 0 } = counts;
+  return {
+    experiment,
+    url: projectPage && `${projectPage}/experiments/${encodeURIComponent(experiment)}`,
+    first_move: iso(startedAt),
+    ended: iso(endedAt),
+    duration_seconds: (endedAt - startedAt) / 1000,
+    prompts: { COMPLETED, FAILED, UNKNOWN },
+    causes: causesOf(causes),
+  };
+}
+
+function causesOf(rows: readonly CauseRow[]) {
+  return rows.map(({ cause, count, errorInfo }) => {
+    const { shape } = causeOf(errorInfo);
+    return { cause, error_id: errorInfo?.error_id ?? null, shape, count };
+  });
 }
 
 function outcomeOf({ at, errorInfo, reason, cause }: MoveRow) {

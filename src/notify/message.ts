@@ -5,14 +5,16 @@ import { POLL_FAILURE_REASONS } from '../monitor/errors.ts';
 
 // Declares a message once: the store keeps it as it is sent to webhooks, and docs/webhook.schema.json is generated from this.
 
-/** Maximum number of prompts, causes and projects that a message names. */
+/** Maximum number of prompts, experiments, causes and projects that a message names. */
 export const MAX_PROMPTS = 10;
+export const MAX_EXPERIMENTS = 10;
 export const MAX_CAUSES = 10;
 export const MAX_PROJECTS = 20;
 
 const time = z.iso.datetime({ precision: 3 }).describe('UTC.');
 const text = z.string().nullable();
 const count = z.int().min(1);
+const total = z.int().min(0);
 
 const project = z.object({
   project: z.string().describe('The id of the project.'),
@@ -57,11 +59,27 @@ const causes = z
   .max(MAX_CAUSES)
   .describe('The most frequent causes of all prompts, the most frequent first.');
 
+const experiment = z.object({
+  experiment: z.string().describe('Its name.'),
+  url: text.describe('Address of its page of evalwatch; null without `web.external_url`.'),
+  first_move: time.describe('The first move since it began, or ran again, UTC.'),
+  ended: time.describe('The first listing without a prompt that is PENDING or RUNNING, UTC.'),
+  duration_seconds: z.number().describe('From `first_move` to `ended`.'),
+  prompts: z.object({ COMPLETED: total, FAILED: total, UNKNOWN: total }),
+  causes: causes.describe(
+    'The most frequent causes of prompts that failed since `first_move`, the most frequent first.',
+  ),
+});
+
 const prompts = <Each extends z.ZodType>(each: Each) =>
   project.extend({
     count: count.describe('Number of prompts, also of those that the list leaves out.'),
     prompts: z.array(each).max(MAX_PROMPTS).describe('The oldest first.'),
   });
+const experiments = project.extend({
+  count: count.describe('Number of experiments, also of those that the list leaves out.'),
+  experiments: z.array(experiment).min(1).max(MAX_EXPERIMENTS).describe('The first one first.'),
+});
 const projects = z.object({
   url: text.describe('Address of the overview of evalwatch; null without `web.external_url`.'),
   count: count.describe('Number of projects, also of those that the list leaves out.'),
@@ -81,6 +99,7 @@ const messageSchema = z.discriminatedUnion('type', [
   event('prompts.completed', prompts(prompt)),
   event('prompts.stuck', prompts(stuckPrompt)),
   event('prompts.recovered', prompts(stuckPrompt)),
+  event('experiments.finished', experiments),
   event('projects.down', projects),
   event('projects.up', projects),
   event('test', z.object({ receiver: z.string() })),
@@ -92,6 +111,7 @@ export type MessageOf<Type> = Extract<Message, { readonly type: Type }>;
 export type PromptRef = z.output<typeof prompt>;
 export type FailedPrompt = z.output<typeof failedPrompt>;
 export type StuckPrompt = z.output<typeof stuckPrompt>;
+export type FinishedExperiment = z.output<typeof experiment>;
 export type DownProject = z.output<typeof downProject>;
 
 /** Returns the JSON Schema (draft 2020-12) of messages. It allows fields that later versions may add. */

@@ -5,10 +5,11 @@ import type { MonitorEvent } from '../monitor/events.ts';
 import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
 import { type ConditionOptions, Conditions, type Outage, type Watched } from './conditions.ts';
 import { type DraftOptions, Drafts } from './draft.ts';
-import { MAX_CAUSES, MAX_PROMPTS, type Message } from './message.ts';
+import { MAX_CAUSES, MAX_EXPERIMENTS, MAX_PROMPTS, type Message } from './message.ts';
 import {
   type Composed,
   MAX_TOLD,
+  type MoveKind,
   type NotifyStore,
   type StoredMessage,
   type Subscriber,
@@ -48,6 +49,7 @@ const KIND_OF: Readonly<Record<Message['type'], NotifyKind | 'test'>> = {
   'prompts.completed': 'completed',
   'prompts.stuck': 'stuck',
   'prompts.recovered': 'stuck',
+  'experiments.finished': 'finished',
   'projects.down': 'down',
   'projects.up': 'down',
   test: 'test',
@@ -62,7 +64,7 @@ interface Due {
   since: number;
   /** When to look into it, monotonic ms. */
   at: number;
-  /** The first and the last transition that was noted; 0 without transitions. */
+  /** The first and the last transition, or finish, that was noted; 0 for other kinds. */
   from: number;
   last: number;
 }
@@ -114,8 +116,13 @@ export class Outbox {
     } else if (type === 'record.gone') {
       if (event.kind === 'prompt') this.#noteRecovery(event.project);
     } else if (type === 'prompt.failed') {
-      const due = this.#due.get(keyOf('failed', event.project));
-      if (due !== undefined) this.#awaitOutcomes(due, OUTCOME_MS);
+      for (const kind of ['failed', 'finished']) {
+        const due = this.#due.get(keyOf(kind, event.project));
+        if (due !== undefined) this.#awaitOutcomes(due, OUTCOME_MS);
+      }
+    } else if (type === 'experiment.finished') {
+      const { project, finishId: id } = event.finish;
+      this.#note('finished', project, { id });
     } else if (type === 'store.commit_refused') {
       this.#forget(event.project);
     } else if (type === 'worker.claimed') {
@@ -276,7 +283,7 @@ export class Outbox {
     this.#isRead = true;
     await store.subscribe(this.#receiver, clock.now(), projects().values());
     const since = clock.now() - MAX_FOUND_AGE_MS;
-    for (const kind of ['failed', 'completed'] as const) {
+    for (const kind of ['failed', 'completed', 'finished'] as const) {
       if (!on.includes(kind)) continue;
       const asked = kind === 'failed' ? taken.filter((id) => this.#hasFailed(id, since)) : taken;
       for (let start = 0; start < asked.length; start += PAGE_PROJECTS) {
@@ -324,7 +331,7 @@ export class Outbox {
     // The store has lost the receiver.
     if (token === undefined) return this.#readAgain();
     const project = projects().get(due.project);
-    if (project !== undefined && (kind === 'failed' || kind === 'completed')) {
+    if (project !== undefined && kind !== 'stuck' && kind !== 'down') {
       return await this.#tellMoves(due, { kind, project, token });
     }
     // Before it is read: an event meanwhile is noted anew.
@@ -339,11 +346,7 @@ export class Outbox {
 
   async #tellMoves(
     due: Due,
-    {
-      kind,
-      project,
-      token,
-    }: { kind: 'failed' | 'completed'; project: ConfiguredProject; token: string },
+    { kind, project, token }: { kind: MoveKind; project: ConfiguredProject; token: string },
   ): Promise<void> {
     const { store, clock, onGivenUp } = this.#options;
     const receiver = this.#receiver.name;
@@ -358,7 +361,7 @@ export class Outbox {
       waitsSince: now - SETTLE_MS,
       now,
       since: now - MAX_AGE_MS,
-      maxMoves: MAX_PROMPTS,
+      maxMoves: kind === 'finished' ? MAX_EXPERIMENTS : MAX_PROMPTS,
       maxCauses: MAX_CAUSES,
     });
     const { count, old, last = noted, waitsSince } = found;

@@ -1,7 +1,7 @@
 import type { ErrorInfo, NoErrorInfoReason } from '../domain/failure.ts';
 import type { NotifyKind, Receiver } from '../domain/receiver.ts';
 import type { PromptStatus, UnfinishedStatus } from '../domain/status.ts';
-import type { ProjectSnapshot } from '../monitor/ports/store.ts';
+import type { FinishRow, ProjectSnapshot } from '../monitor/ports/store.ts';
 import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
 import type { Message } from './message.ts';
 
@@ -35,8 +35,8 @@ interface Told {
   /** The status in which a prompt is stuck. */
   readonly status?: UnfinishedStatus | undefined;
   /**
-   * The last transition of `failed` or `completed` that has been told, or when `stuck` or `down` began; undefined when that is
-   * over.
+   * The last transition of `failed` or `completed`, or the last finish, that has been told, or when `stuck` or `down` began;
+   * undefined when that is over.
    */
   readonly mark: number | undefined;
 }
@@ -50,9 +50,12 @@ export interface Composed extends Subscription {
   readonly message: Message | undefined;
 }
 
-/** A subscription to moves of prompts to one status. */
+/** Kinds of messages that tell of moves of prompts to one status, or of finishes, each once and in the order of its number. */
+export type MoveKind = 'failed' | 'completed' | 'finished';
+
+/** A subscription to such moves. */
 interface MoveSubscription extends Subscription {
-  readonly kind: 'failed' | 'completed';
+  readonly kind: MoveKind;
   /** Moves before this time are no longer told. */
   readonly since: number;
 }
@@ -60,9 +63,9 @@ interface MoveSubscription extends Subscription {
 /** Such moves of a project, and the time at which they are looked at. */
 export interface MoveQuery extends MoveSubscription {
   readonly project: string;
-  /** Moves before this transition are known to be told. */
+  /** Moves before this number are known to be told. */
   readonly from: number;
-  /** Failures after this time wait for their outcome. One after `now` does not: the clock was set back. */
+  /** Failures and finishes after this time wait for outcomes. One after `now` does not: the clock was set back. */
   readonly waitsSince: number;
   readonly now: number;
   /** Maximum number of rows of each list. */
@@ -75,13 +78,19 @@ export interface DueMoves {
   /** Number of moves to tell, and of those that are too old to be told. */
   readonly count: number;
   readonly old: number;
-  /** The last transition of them; undefined without any. */
+  /** The number of the last of them; undefined without any. */
   readonly last: number | undefined;
-  /** When the first failure happened whose outcome may still come; moves from it on are not due yet. */
+  /** When the first move happened for which an outcome may still come; moves from it on are not due yet. */
   readonly waitsSince: number | undefined;
-  /** The first moves to tell. */
+  /** The first moves to tell; of `finished` the first `finishes`. */
   readonly moves: readonly MoveRow[];
+  readonly finishes: readonly FinishedRow[];
   /** The most frequent causes of all failures to tell. */
+  readonly causes: readonly CauseRow[];
+}
+
+/** A finish, and the most frequent causes of its prompts that had failed since the experiment was reopened. */
+export interface FinishedRow extends FinishRow {
   readonly causes: readonly CauseRow[];
 }
 

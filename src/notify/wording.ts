@@ -5,6 +5,7 @@ import { NO_KEY_WORDS, POLL_FAILURE_WORDS, REFUSED_KEY_WORDS } from '../monitor/
 import {
   type DownProject,
   type FailedPrompt,
+  type FinishedExperiment,
   type Message,
   type MessageOf,
   type PromptRef,
@@ -22,7 +23,7 @@ interface Outside {
 }
 export type Line = readonly Part[];
 
-/** Which prompt or project it is, and what happened to it. */
+/** Which prompt, experiment or project it is, and what happened to it. */
 export interface Item {
   readonly head: Line;
   readonly body: Line;
@@ -33,7 +34,7 @@ export interface Wording {
   readonly title: Line;
   /** Belongs to the title: `title: why`. */
   readonly why: Line;
-  /** One for each prompt or project. */
+  /** One for each prompt, experiment or project; of a single experiment one for each cause. */
   readonly items: readonly Item[];
   /** Returns what the first so many items leave out. */
   readonly more: (shown: number) => readonly Line[];
@@ -46,6 +47,7 @@ const MOODS: Readonly<Record<Message['type'], Wording['mood']>> = {
   'prompts.completed': 'good',
   'prompts.stuck': 'bad',
   'prompts.recovered': 'good',
+  'experiments.finished': 'good',
   'projects.down': 'bad',
   'projects.up': 'good',
   test: 'neutral',
@@ -91,6 +93,7 @@ export function wordingOf(message: Message): Wording {
     return aboutPrompts(message, 'completed', item);
   }
   if (type === 'prompts.stuck' || type === 'prompts.recovered') return aboutStuck(message);
+  if (type === 'experiments.finished') return aboutExperiments(message);
   if (type === 'projects.down' || type === 'projects.up') return aboutProjects(message);
   return {
     ...common(message),
@@ -142,16 +145,11 @@ function aboutFailures(message: MessageOf<'prompts.failed'>): Wording {
     head: [...promptParts(prompt), ` at ${clock(prompt.time, now)}`],
     body: failureText(prompt),
   });
-  const counts = data.causes.map(({ count, error_id, shape }): Line => [
-    `${grouped(count)} × `,
-    ...explanation(error_id, shape),
-  ]);
-  const left = data.causes.reduce((rest, { count }) => rest - count, data.count);
-  if (left > 0) counts.push([`${grouped(left)} × another cause, or not known yet`]);
+  const counts = [...data.causes.map(causeLine), ...otherCauses(data.causes, data.count)];
   const all = data.causes.length === 0 ? [] : [['All by cause:'], ...counts];
   return {
     ...aboutPrompts(message, 'failed', item),
-    why: errorCounts(data),
+    why: errorCounts(data.causes, data.count, false),
     more: (shown) => (shown < data.count ? [...andMore(data.count - shown), ...all] : []),
   };
 }
@@ -176,8 +174,69 @@ function aboutStuck(message: MessageOf<'prompts.stuck' | 'prompts.recovered'>): 
   };
 }
 
-/** `OUTPUT_PARSE_ERROR 60, TIMEOUT 30, other 10`. */
-function errorCounts({ causes, count: total }: MessageOf<'prompts.failed'>['data']): Line {
+function aboutExperiments(message: MessageOf<'experiments.finished'>): Wording {
+  const { project, team, url, count, experiments } = message.data;
+  const mood = experiments.some(({ prompts }) => prompts.FAILED > 0) ? 'bad' : 'good';
+  const about = { ...common(message, team), mood } as const;
+  const of = [' of ', outside(project, 60, 'strong')];
+  const [first] = experiments;
+  if (count === 1 && first !== undefined) {
+    const { causes, prompts } = first;
+    return {
+      ...about,
+      title: [outside(first.experiment, 100, 'strong'), ...of, ' finished', ...tookParts(first)],
+      why: outcomeCounts(first),
+      items: causes.map((each) => ({ head: causeLine(each), body: [] })),
+      more: (shown) =>
+        causes.length === 0 ? [] : otherCauses(causes.slice(0, shown), prompts.FAILED),
+      link: linkTo(first.url),
+    };
+  }
+  return {
+    ...about,
+    title: [counted(count, 'experiment'), ...of, ' finished'],
+    items: experiments.map((each) => ({
+      head: [outside(each.experiment, 100, 'strong', each.url), ...tookParts(each)],
+      body: outcomeCounts(each),
+    })),
+    more: (shown) => andMore(count - shown),
+    link: linkTo(url),
+  };
+}
+
+/** ` after 41 min`; nothing if one poll saw all of it. */
+function tookParts({ duration_seconds: seconds }: FinishedExperiment): Line {
+  return seconds > 0 ? [` after ${duration(seconds * 1000)}`] : [];
+}
+
+/** `38 completed, 2 failed (OUTPUT_PARSE_ERROR 2)`. */
+function outcomeCounts({ prompts, causes }: FinishedExperiment): Line {
+  const { COMPLETED: completed, FAILED: failed, UNKNOWN: unknown } = prompts;
+  const errors = errorCounts(causes, failed, true);
+  const parts: Line = [
+    ...(completed > 0 ? [', ', `${grouped(completed)} completed`] : []),
+    ...(failed > 0 ? [', ', `${grouped(failed)} failed`] : []),
+    ...(failed > 0 && errors.length > 0 ? [' (', ...errors, ')'] : []),
+    ...(unknown > 0 ? [', ', `${grouped(unknown)} unknown`] : []),
+  ];
+  return parts.slice(1);
+}
+
+type Causes = FinishedExperiment['causes'];
+
+/** `2 × TIMEOUT: No answer within <*>`. */
+function causeLine({ count, error_id, shape }: Causes[number]): Line {
+  return [`${grouped(count)} × `, ...explanation(error_id, shape)];
+}
+
+/** How many of so many failures have none of these causes. */
+function otherCauses(causes: Causes, total: number): readonly Line[] {
+  const left = causes.reduce((rest, { count }) => rest - count, total);
+  return left > 0 ? [[`${grouped(left)} × another cause, or not known yet`]] : [];
+}
+
+/** `OUTPUT_PARSE_ERROR 60, TIMEOUT 30, other 10`; without the count if there is only one, unless `isCounted`. */
+function errorCounts(causes: Causes, total: number, isCounted: boolean): Line {
   const counts = new Map<string, number>();
   for (const { error_id, count } of causes) {
     counts.set(error_id ?? '', (counts.get(error_id ?? '') ?? 0) + count);
@@ -189,7 +248,7 @@ function errorCounts({ causes, count: total }: MessageOf<'prompts.failed'>['data
   const parts = frequent.flatMap(([id, count]): Line => [
     ', ',
     id === '' ? 'no error_id' : outside(id, 60, 'code'),
-    ...(count === total ? [] : [` ${grouped(count)}`]),
+    ...(count === total && !isCounted ? [] : [` ${grouped(count)}`]),
   ]);
   if (others > 0 && parts.length > 0) parts.push(`, other ${grouped(others)}`);
   return parts.slice(1);

@@ -1,10 +1,11 @@
 import type { ErrorInfo, NoErrorInfoReason } from '../domain/failure.ts';
 import { isFor } from '../domain/receiver.ts';
-import type { ProjectSnapshot } from '../monitor/ports/store.ts';
+import { MAX_GROUPED_FAILURES, type ProjectSnapshot } from '../monitor/ports/store.ts';
 import {
   type CauseRow,
   type DueMoves,
   type Filter,
+  type FinishedRow,
   MAX_TOLD,
   type MoveQuery,
   type MoveRow,
@@ -13,24 +14,30 @@ import {
   type StoredMessage,
   type WaitingRow,
 } from '../notify/ports.ts';
+import { FINISH_COLUMNS } from './reads.ts';
+import { type FinishColumns, toFinishRow } from './rows.ts';
 import type { Change, Db, Parameters, Write } from './sql.ts';
 
 // What messages have told to whom (docs/specification.md#stored-messages), by one text for both engines.
 
-/** The number of the last transition. */
-const NEWEST = '(SELECT coalesce(max(transition_id), 0) FROM evalwatch.transition)';
+/** The number of the last transition, or of the last finish for the kind that tells of them. */
+const newest = (
+  kind: string,
+) => `CASE ${kind} WHEN 'finished' THEN (SELECT coalesce(max(finish_id), 0) FROM evalwatch.finish)
+  ELSE (SELECT coalesce(max(transition_id), 0) FROM evalwatch.transition) END`;
 
 const SUBSCRIBE: Change = {
   name: 'subscribe',
   first: {
     filtered: 'UPDATE evalwatch.receiver SET filter = :filter WHERE receiver = :receiver',
     added: `INSERT INTO evalwatch.told (project_key, receiver, kind, record_id, mark)
-      SELECT p.project_key, r.receiver, r.kind, '', ${NEWEST} FROM evalwatch.receiver r CROSS JOIN evalwatch.project p
-      WHERE r.receiver = :receiver AND r.kind IN ('failed', 'completed') AND p.id IN (SELECT value FROM json_each(:added))
+      SELECT p.project_key, r.receiver, r.kind, '', ${newest('r.kind')}
+      FROM evalwatch.receiver r CROSS JOIN evalwatch.project p
+      WHERE r.receiver = :receiver AND r.kind IN ('failed', 'completed', 'finished') AND p.id IN (SELECT value FROM json_each(:added))
       ON CONFLICT (project_key, receiver, kind, record_id) DO UPDATE SET mark = excluded.mark`,
   },
   last: `INSERT INTO evalwatch.receiver (receiver, kind, since, token, filter, seen_at)
-    SELECT CAST(:receiver AS text), value, ${NEWEST}, gen_random_uuid(), CAST(:filter AS text), CAST(:at AS bigint)
+    SELECT CAST(:receiver AS text), value, ${newest('value')}, gen_random_uuid(), CAST(:filter AS text), CAST(:at AS bigint)
     FROM json_each(:kinds) WHERE true
     ON CONFLICT (receiver, kind) DO NOTHING`,
 };
@@ -68,56 +75,71 @@ const SUBSCRIBED = `evalwatch.receiver r CROSS JOIN evalwatch.project p LEFT JOI
 const POSITION = 'CASE WHEN w.mark > r.since THEN w.mark ELSE r.since END';
 const IS_SUBSCRIPTION = 'r.receiver = :receiver AND r.kind = :kind';
 
-/** How the moves `t` of a kind are found, with what index, and which of them wait for an outcome. */
+const IS_PENDING = 'SELECT 1 FROM evalwatch.failure f WHERE f.settled_at IS NULL AND';
+
+/**
+ * Where the moves `t` of a kind are, by which number, which of them are meant, with what index, and which wait for an outcome:
+ * a finish for those of all failures of its project, because any of them can be of its prompts.
+ */
 const MOVES = {
   failed: {
+    table: 'evalwatch.transition',
+    number: 't.transition_id',
     condition: "t.kind = 'prompt' AND t.to_status = 'FAILED'",
     index: 'INDEXED BY transition_failed',
-    isWaiting:
-      'f.settled_at IS NULL AND f.transition_id IS NOT NULL AND t.at > :waitsSince AND t.at <= :now',
+    isWaiting: `EXISTS (${IS_PENDING} f.transition_id = t.transition_id)`,
   },
   completed: {
+    table: 'evalwatch.transition',
+    number: 't.transition_id',
     condition: "t.kind = 'prompt' AND t.to_status = 'COMPLETED'",
     index: '',
     isWaiting: 'false',
   },
+  finished: {
+    table: 'evalwatch.finish',
+    number: 't.finish_id',
+    condition: 'true',
+    index: '',
+    isWaiting: `EXISTS (${IS_PENDING} f.project_key = t.project_key)`,
+  },
 } as const;
 
 function firstMoves(kind: MoveQuery['kind']): string {
-  const { condition, index } = MOVES[kind];
-  return `SELECT found.project, t.transition_id AS id, t.at
+  const { table, number, condition, index } = MOVES[kind];
+  return `SELECT found.project, ${number} AS id, t.at
     FROM (
       SELECT p.id AS project, (
-        SELECT t.transition_id FROM evalwatch.transition t ${index}
-        WHERE t.project_key = p.project_key AND ${condition} AND t.at >= :since AND t.transition_id > ${POSITION}
-        ORDER BY t.transition_id LIMIT 1
+        SELECT ${number} FROM ${table} t ${index}
+        WHERE t.project_key = p.project_key AND ${condition} AND t.at >= :since AND ${number} > ${POSITION}
+        ORDER BY ${number} LIMIT 1
       ) AS first
       FROM ${SUBSCRIBED} WHERE ${IS_SUBSCRIPTION} AND p.id IN (SELECT value FROM json_each(:projects))
-    ) AS found JOIN evalwatch.transition t ON t.transition_id = found.first`;
+    ) AS found JOIN ${table} t ON ${number} = found.first`;
 }
 
 function dueMoves(kind: MoveQuery['kind']): string {
-  const { condition, isWaiting } = MOVES[kind];
+  const { table, number, condition, isWaiting } = MOVES[kind];
   return `
 WITH start AS (
   SELECT p.project_key, ${POSITION} AS position FROM ${SUBSCRIBED} WHERE ${IS_SUBSCRIPTION} AND p.id = :project
 ),
 move AS MATERIALIZED (
-  SELECT t.transition_id, t.at, ${isWaiting} AS waits
-  FROM start CROSS JOIN evalwatch.transition t LEFT JOIN evalwatch.failure f ON f.transition_id = t.transition_id
-  WHERE t.project_key = start.project_key AND t.transition_id > start.position AND t.transition_id >= :from AND ${condition}
+  SELECT ${number} AS number, t.at, t.at > :waitsSince AND t.at <= :now AND ${isWaiting} AS waits
+  FROM start CROSS JOIN ${table} t
+  WHERE t.project_key = start.project_key AND ${number} > start.position AND ${number} >= :from AND ${condition}
 ),
-waiting AS (SELECT min(transition_id) AS first, min(at) AS since FROM move WHERE waits)
+waiting AS (SELECT min(number) AS first, min(at) AS since FROM move WHERE waits)
 SELECT waiting.since AS "waitsSince", due.*
 FROM waiting CROSS JOIN (
-  SELECT count(*) FILTER (WHERE at >= :since) AS count, min(transition_id) FILTER (WHERE at >= :since) AS first,
-    count(*) FILTER (WHERE at < :since) AS old, max(transition_id) AS last
-  FROM move WHERE transition_id < coalesce((SELECT first FROM waiting), ${Number.MAX_SAFE_INTEGER})
+  SELECT count(*) FILTER (WHERE at >= :since) AS count, min(number) FILTER (WHERE at >= :since) AS first,
+    count(*) FILTER (WHERE at < :since) AS old, max(number) AS last
+  FROM move WHERE number < coalesce((SELECT first FROM waiting), ${Number.MAX_SAFE_INTEGER})
 ) AS due`;
 }
 
-/** The moves `t` of a range. */
-function movesIn(kind: MoveQuery['kind']): string {
+/** The moves `t` of prompts of a range. */
+function movesIn(kind: 'failed' | 'completed'): string {
   return `SELECT t.record_id AS "promptId", t.record_name AS "promptName", t.at, f.cause_id AS cause,
       f.settled_at AS "settledAt", f.error_id, f.error_msg, f.reason
     FROM evalwatch.project p CROSS JOIN evalwatch.transition t
@@ -127,15 +149,38 @@ function movesIn(kind: MoveQuery['kind']): string {
     ORDER BY t.transition_id LIMIT :limit`;
 }
 
-const CAUSES = `SELECT c.cause, c.count, f.error_id, f.error_msg, f.reason
+/** The most frequent causes of failures `f`. */
+function causesOf(from: string): string {
+  return `SELECT c.cause, c.count, f.error_id, f.error_msg, f.reason
   FROM (
     SELECT f.cause_id AS cause, count(*) AS count, max(f.transition_id) AS last
-    FROM evalwatch.project p CROSS JOIN evalwatch.failure f INDEXED BY failure_project
-    WHERE p.id = :project AND f.project_key = p.project_key AND f.transition_id >= :first AND f.transition_id <= :last
-      AND f.cause_id IS NOT NULL
+    FROM ${from} AND f.cause_id IS NOT NULL
     GROUP BY f.cause_id ORDER BY count(*) DESC, max(f.transition_id) DESC LIMIT :limit
   ) AS c JOIN evalwatch.failure f ON f.transition_id = c.last
   ORDER BY c.count DESC, c.last DESC`;
+}
+
+const CAUSES_IN_RANGE =
+  causesOf(`evalwatch.project p CROSS JOIN evalwatch.failure f INDEXED BY failure_project
+    WHERE p.id = :project AND f.project_key = p.project_key AND f.transition_id >= :first AND f.transition_id <= :last`);
+
+/** Of the prompts that were FAILED at a finish and have failed since the first move; only of so many failures, the last ones. */
+const CAUSES_OF_FINISH = causesOf(`(
+      SELECT t.project_key, t.record_id, t.transition_id, t.at, e.label_id, e.at AS finished_at
+      FROM evalwatch.finish e CROSS JOIN evalwatch.transition t INDEXED BY transition_failed
+      WHERE e.finish_id = :finish AND t.project_key = e.project_key AND t.kind = 'prompt' AND t.to_status = 'FAILED'
+        AND t.at >= e.started_at AND t.at <= e.at
+      ORDER BY t.at DESC LIMIT ${MAX_GROUPED_FAILURES}
+    ) AS t CROSS JOIN evalwatch.record r CROSS JOIN evalwatch.failure f INDEXED BY failure_project
+    WHERE r.project_key = t.project_key AND r.kind = 'prompt' AND r.id = t.record_id AND r.experiment = t.label_id
+      AND (r.since = t.at OR r.since > t.finished_at)
+      AND f.project_key = t.project_key AND f.transition_id = t.transition_id`);
+
+const FINISHES = `SELECT ${FINISH_COLUMNS}
+  FROM evalwatch.project p CROSS JOIN evalwatch.finish f CROSS JOIN evalwatch.label l
+  WHERE p.id = :project AND f.project_key = p.project_key AND f.finish_id >= :first AND f.finish_id <= :last
+    AND l.label_id = f.label_id
+  ORDER BY f.finish_id LIMIT :limit`;
 
 /** What a receiver was told of stuck prompts: rows `w`. */
 const TOLD_STUCK = "w.receiver = :receiver AND w.kind = 'stuck'";
@@ -180,7 +225,9 @@ interface SinceColumns {
   readonly since: number;
 }
 
-type DueColumns = Omit<DueMoves, 'moves' | 'causes'> & { readonly first: number | undefined };
+type DueColumns = Omit<DueMoves, 'moves' | 'finishes' | 'causes'> & {
+  readonly first: number | undefined;
+};
 type MoveColumns = Selected<Omit<MoveRow, 'errorInfo' | 'reason'>> &
   OutcomeColumns & { readonly settledAt: number | null };
 type CauseColumns = Omit<CauseRow, 'errorInfo'> & OutcomeColumns;
@@ -261,15 +308,16 @@ export class Notifications implements NotifyStore {
     });
     const none = { count: 0, old: 0, first: undefined, last: undefined, waitsSince: undefined };
     const { first, ...due }: DueColumns = found ? defined<DueColumns>(found) : none;
+    const nothing = { ...due, moves: [], finishes: [], causes: [] };
+    if (first === undefined) return nothing;
     const range = { project, first, last: due.last };
-    return {
-      ...due,
-      moves: first === undefined ? [] : await this.#moves(kind, { ...range, limit: maxMoves }),
-      causes:
-        first === undefined || kind === 'completed'
-          ? []
-          : await this.#causes({ ...range, limit: maxCauses }),
-    };
+    const shown = { ...range, limit: maxMoves };
+    if (kind === 'finished')
+      return { ...nothing, finishes: await this.#finishes(shown, maxCauses) };
+    const moves = await this.#moves(kind, shown);
+    if (kind === 'completed') return { ...nothing, moves };
+    const causes = await this.#causes(CAUSES_IN_RANGE, { ...range, limit: maxCauses });
+    return { ...nothing, moves, causes };
   };
 
   waiting: NotifyStore['waiting'] = async (receiver, project, status) => {
@@ -298,7 +346,7 @@ export class Notifications implements NotifyStore {
     return new Map(rows.map(({ id, since }) => [id, since]));
   };
 
-  async #moves(kind: MoveQuery['kind'], range: Parameters): Promise<readonly MoveRow[]> {
+  async #moves(kind: 'failed' | 'completed', range: Parameters): Promise<readonly MoveRow[]> {
     const rows = await this.#db.read<MoveColumns>(`moves_${kind}`, movesIn(kind), range);
     return rows.map(({ promptId, promptName, at, cause, settledAt, ...outcome }) => ({
       promptId,
@@ -310,8 +358,20 @@ export class Notifications implements NotifyStore {
     }));
   }
 
-  async #causes(range: Parameters): Promise<readonly CauseRow[]> {
-    const rows = await this.#db.read<CauseColumns>('causes_in_range', CAUSES, range);
+  async #finishes(range: Parameters, maxCauses: number): Promise<readonly FinishedRow[]> {
+    const rows = await this.#db.read<FinishColumns>('finishes', FINISHES, range);
+    const found: FinishedRow[] = [];
+    for (const row of rows) {
+      const asked = { finish: row.finish_id, limit: maxCauses };
+      const causes = row.failed > 0 ? await this.#causes(CAUSES_OF_FINISH, asked) : [];
+      found.push({ ...toFinishRow(row), causes });
+    }
+    return found;
+  }
+
+  async #causes(text: string, asked: Parameters): Promise<readonly CauseRow[]> {
+    const name = text === CAUSES_IN_RANGE ? 'causes_in_range' : 'causes_of_finish';
+    const rows = await this.#db.read<CauseColumns>(name, text, asked);
     return rows.map((row) => ({ cause: row.cause, count: row.count, errorInfo: errorInfoOf(row) }));
   }
 }

@@ -68,7 +68,7 @@ const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id, t.
   f.error_msg, f.error_msg_truncated, f.reason, f.cause_id AS cause, ${EXPERIMENT_OF_TRANSITION}`;
 
 /** The columns of a finish `f`, which is joined with its project `p` and its experiment `l`. */
-const FINISH_COLUMNS = `f.finish_id, f.at, p.id AS project, l.text AS experiment, f.completed, f.failed, f.unknown,
+export const FINISH_COLUMNS = `f.finish_id, f.at, p.id AS project, l.text AS experiment, f.completed, f.failed, f.unknown,
   f.started_at, f.ended_at`;
 
 /** Restricts a query to one project, or to the configured ones. The second value belongs to the name of its text. */

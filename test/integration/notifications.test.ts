@@ -143,6 +143,50 @@ describe('messages to receivers', UNHURRIED, () => {
     await daemon.stop();
   });
 
+  it('tell of an experiment that finished once, also after a kill before their answer', async () => {
+    await using service = await startAlpha();
+    await using receiver = await startReceiver();
+    receiver.answer = 'hang';
+    service.set({ old: 'RUNNING' }, 'old');
+    await using place = await workspace(service.url, {
+      notify: [{ ...webhook('hook', receiver), on: ['finished'] }],
+      web: { external_url: 'https://watch.example.com' },
+    });
+    await using killed = startDaemon(place);
+    await killed.line('project.baseline');
+    service.set(all('RUNNING'), 'nightly 42');
+    await killed.line('prompt.transition', { to: 'RUNNING' });
+    service.set({ ...all('COMPLETED'), d: 'FAILED' });
+    await vi.waitFor(() => expect(receiver.attempts).not.toEqual([]), PATIENCE);
+    await killed.stop('SIGKILL');
+    receiver.answer = 200;
+    const before = receiver.attempts.length;
+    await using daemon = await startHere(place);
+    service.set({ old: 'COMPLETED' });
+    await vi.waitFor(() => expect(receiver.attempts.length).toBe(before + 2), PATIENCE);
+    const [first] = receiver.attempts;
+    expect(receiver.attempts.slice(0, -1)).toEqual(receiver.attempts.slice(0, -1).map(() => first));
+    const { error_id } = errorOf('d');
+    expect(receiver.attempts).toMatchObject([
+      ...receiver.attempts.slice(0, -1).map(() => ({
+        type: 'experiments.finished',
+        data: {
+          count: 1,
+          experiments: [
+            {
+              experiment: 'nightly 42',
+              url: 'https://watch.example.com/projects/alpha/experiments/nightly%2042',
+              prompts: { COMPLETED: 3, FAILED: 1, UNKNOWN: 0 },
+              causes: [{ error_id, count: 1 }],
+            },
+          ],
+        },
+      })),
+      { data: { count: 1, experiments: [{ experiment: 'old', causes: [] }] } },
+    ]);
+    await daemon.stop();
+  });
+
   it('that are on their way when the daemon stops are taken, and not sent again', async () => {
     await using service = await startAlpha();
     await using receiver = await startReceiver();

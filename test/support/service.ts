@@ -107,7 +107,7 @@ export function sendJson(response: ServerResponse, value: unknown, status = 200)
 }
 
 /** Returns an item of a listing with every field that the service documents. */
-export function promptItem(id: string, status: string): object {
+export function promptItem(id: string, status: string, experiment?: string): object {
   return {
     id,
     name: `name of ${id}`,
@@ -115,6 +115,7 @@ export function promptItem(id: string, status: string): object {
     dataset: 'dataset-1',
     task_description: 'a task',
     metric: 'accuracy',
+    experiment,
     status,
   };
 }
@@ -136,11 +137,14 @@ export function promptDetail(errorInfo?: object | null): object {
 /** Starts a service of one project `alpha` whose prompts and error_infos a test sets. */
 export async function startAlpha() {
   const statuses: Record<string, string> = {};
+  const experiments: Record<string, string> = {};
   const details: Record<string, Handler> = {};
   const service = await startService(async (arrival, response) => {
     const [, segment] = /^\/v2\/prompts\/([^/]+)\/$/.exec(arrival.path) ?? [];
     if (segment === undefined) {
-      const items = Object.entries(statuses).map(([id, status]) => promptItem(id, status));
+      const items = Object.entries(statuses).map(([id, status]) =>
+        promptItem(id, status, experiments[id]),
+      );
       sendJson(response, items);
       return;
     }
@@ -152,8 +156,12 @@ export async function startAlpha() {
   return {
     url: service.url,
     arrivals: service.arrivals,
-    /** Sets the statuses of these prompts; others stay. */
-    set: (change: Readonly<Record<string, string>>) => Object.assign(statuses, change),
+    /** Sets the statuses of these prompts, and their experiment if it is given; others stay. */
+    set: (change: Readonly<Record<string, string>>, experiment?: string) => {
+      Object.assign(statuses, change);
+      if (experiment === undefined) return;
+      for (const id of Object.keys(change)) experiments[id] = experiment;
+    },
     /** Sets the handler for a single prompt; the default answers with {@link errorOf}. */
     answer: (id: string, handler: Handler) => {
       details[id] = handler;

@@ -4,9 +4,10 @@ import { StoreError } from '../../../src/monitor/errors.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import type { CommittedTransition, PollHealth } from '../../../src/monitor/ports/store.ts';
 import type { ConfiguredProject } from '../../../src/monitor/ports/watched-project.ts';
-import type { Message } from '../../../src/notify/message.ts';
+import type { Message, MessageOf } from '../../../src/notify/message.ts';
 import { Outbox } from '../../../src/notify/outbox.ts';
 import type { NotifyStore, Subscriber } from '../../../src/notify/ports.ts';
+import { type Items, pollItems } from '../../support/experiments.ts';
 import { settle } from '../../support/failures.ts';
 import { fakeClock } from '../../support/monitor.ts';
 import { storeWith } from '../../support/store-with.ts';
@@ -24,6 +25,7 @@ const ALL: Subscriber = {
   teams: undefined,
   projects: undefined,
 };
+const FINISHED: Subscriber = { ...ALL, on: ['finished'] };
 
 export function describeNotifications(h: Harness): void {
   describe('notifications', () => {
@@ -98,6 +100,16 @@ export function describeNotifications(h: Harness): void {
             outbox.observe({ type: 'record.transition', project, transition });
           }
           return moved;
+        },
+        /** Polls a project, whose prompts belong to experiments. */
+        show: async (project: string, items: Items) => {
+          const committed = await pollItems(h.store, project, items, clock.now());
+          const { transitions = [], finishes = [] } = committed ?? {};
+          for (const transition of transitions) {
+            outbox.observe({ type: 'record.transition', project, transition });
+          }
+          for (const finish of finishes) outbox.observe({ type: 'experiment.finished', finish });
+          return transitions.filter(({ to }) => to === 'FAILED');
         },
         settle: async (
           project: string,
@@ -366,6 +378,153 @@ export function describeNotifications(h: Harness): void {
       owner.of = 'one';
       one.outbox.observe({ type: 'worker.claimed', worker: 'one', projects: 2, owned: 2 });
       expect(await one.told(2 * MINUTE)).toEqual([]);
+    });
+
+    it('tell each finish once, with what it took and why prompts failed, and none of before', async () => {
+      const before = start();
+      const started = { a: ['RUNNING', 'old'], b: ['RUNNING', 'old'] } as const;
+      const ended = { a: ['COMPLETED', 'old'], b: ['COMPLETED', 'old'] } as const;
+      for (const items of [started, ended, ended]) await before.show('p', items);
+      const { told, show, settle: settleAll } = start(FINISHED);
+      expect(await told(2 * MINUTE)).toEqual([]);
+
+      const items = (c: string, d: string, e: string): Items => {
+        return { ...ended, c: [c, 'new'], d: [d, 'new'], e: [e, 'new'] };
+      };
+      await show('p', items('RUNNING', 'RUNNING', 'RUNNING'));
+      const first = clock.now();
+      await settleAll('p', await show('p', items('FAILED', 'FAILED', 'RUNNING')), 'lost line 7');
+      clock.advance(41 * MINUTE);
+      // One of them runs again.
+      await show('p', items('FAILED', 'RUNNING', 'RUNNING'));
+      await settleAll('p', await show('p', items('FAILED', 'COMPLETED', 'FAILED')), 'x');
+      const last = clock.now();
+      expect(await told(2 * MINUTE)).toEqual([]);
+      await show('p', items('FAILED', 'COMPLETED', 'FAILED'));
+      expect(await told(SECOND)).toMatchObject([
+        {
+          type: 'experiments.finished',
+          data: {
+            project: 'p',
+            team: 'search',
+            url: 'https://watch.example.com/projects/p',
+            count: 1,
+            experiments: [
+              {
+                experiment: 'new',
+                url: 'https://watch.example.com/projects/p/experiments/new',
+                first_move: new Date(first).toISOString(),
+                ended: new Date(last).toISOString(),
+                duration_seconds: 41 * 60,
+                prompts: { COMPLETED: 1, FAILED: 2, UNKNOWN: 0 },
+                causes: [
+                  { error_id: 'TIMEOUT', shape: 'x', count: 1 },
+                  { error_id: 'TIMEOUT', shape: 'lost line <*>', count: 1 },
+                ],
+              },
+            ],
+          },
+        },
+      ]);
+      await show('p', items('FAILED', 'COMPLETED', 'FAILED'));
+      expect(await told(2 * MINUTE)).toEqual([]);
+      expect(await start(FINISHED).told(2 * MINUTE)).toEqual([]);
+    });
+
+    it('gather finishes, name the first of them, and tell one again that was reopened', async () => {
+      const { told, show } = start(FINISHED);
+      await told(0);
+      const all = (status: string): Items => {
+        const names = Array.from({ length: 12 }, (_, index) => `${index} <b>/../%\u0001`);
+        return Object.fromEntries(names.map((name, index) => [`x${index}`, [status, name]]));
+      };
+      await show('p', all('RUNNING'));
+      for (let poll = 0; poll < 2; poll += 1) await show('p', all('COMPLETED'));
+      const [message, ...others] = await told(MINUTE);
+      expect(others).toEqual([]);
+      const { count, experiments } = (message as MessageOf<'experiments.finished'>).data;
+      expect([count, experiments.length]).toEqual([12, 10]);
+      expect(experiments[0]).toMatchObject({
+        experiment: '0 <b>/../%\u0001',
+        url: 'https://watch.example.com/projects/p/experiments/0%20%3Cb%3E%2F..%2F%25%01',
+        causes: [],
+      });
+      await show('p', { ...all('COMPLETED'), x1: ['RUNNING', 'again'] });
+      clock.advance(MINUTE);
+      for (const status of ['COMPLETED', 'COMPLETED', 'RUNNING']) {
+        await show('p', { ...all('COMPLETED'), x1: [status, 'again'] });
+      }
+      expect(await told(2 * MINUTE)).toMatchObject([
+        { data: { count: 1, experiments: [{ experiment: 'again', duration_seconds: 60 }] } },
+      ]);
+      for (let poll = 0; poll < 2; poll += 1) {
+        await show('p', { ...all('COMPLETED'), x1: ['COMPLETED', 'again'] });
+      }
+      expect(await told(2 * MINUTE)).toMatchObject([
+        { data: { count: 1, experiments: [{ experiment: 'again', duration_seconds: 120 }] } },
+      ]);
+    });
+
+    it('let a finish wait for the outcomes of failures, for a minute at most', async () => {
+      const { told, show, settle: settleAll } = start(FINISHED);
+      await told(0);
+      const items = (a: string, b: string): Items => ({ a: [a, 'e'], b: [b, 'f'] });
+      await show('p', items('RUNNING', 'RUNNING'));
+      const failures = await show('p', items('FAILED', 'RUNNING'));
+      await show('p', items('FAILED', 'RUNNING'));
+      expect(await told(30 * SECOND)).toEqual([]);
+      await settleAll('p', failures);
+      expect(await told(3 * SECOND)).toMatchObject([
+        { data: { experiments: [{ experiment: 'e', causes: [{ count: 1 }] }] } },
+      ]);
+      clock.advance(MINUTE);
+      for (let poll = 0; poll < 2; poll += 1) await show('p', items('FAILED', 'FAILED'));
+      expect(await told(58 * SECOND)).toEqual([]);
+      expect(await told(3 * SECOND)).toMatchObject([
+        { data: { experiments: [{ experiment: 'f', prompts: { FAILED: 1 }, causes: [] }] } },
+      ]);
+    });
+
+    it('lose no finish, and repeat the same message, whenever the process is killed', async () => {
+      await start(FINISHED).told(0);
+      const finish = async (name: string) => {
+        // The process is killed before it is told of its own commit.
+        for (const status of ['RUNNING', 'COMPLETED', 'COMPLETED']) {
+          await pollItems(h.store, 'p', { [name]: [status, name] }, clock.now());
+        }
+      };
+      await finish('one');
+      const message = await start(FINISHED).next();
+      expect(message).toMatchObject({ data: { experiments: [{ experiment: 'one' }] } });
+      await finish('two');
+      await h.reopen();
+      await h.store.configureProjects(ids, clock.now());
+      const { told, outbox } = start(FINISHED);
+      expect(await told(0)).toEqual([message]);
+      expect(await told(2 * MINUTE)).toMatchObject([
+        { data: { count: 1, experiments: [{ experiment: 'two' }] } },
+      ]);
+      expect(outbox.oldestDueAt()).toBeUndefined();
+      expect(await start(FINISHED).told(2 * MINUTE)).toEqual([]);
+    });
+
+    it('give up finishes that are a day old, and tell none of a project that the filter did not have', async () => {
+      const narrow = { ...FINISHED, projects: new Set(['q']) };
+      const { told, show } = start(narrow);
+      await told(0);
+      for (const status of ['RUNNING', 'COMPLETED', 'COMPLETED']) {
+        await show('p', { a: [status, 'e'] });
+        await show('q', { a: [status, 'e'] });
+      }
+      clock.advance(25 * HOUR);
+      expect(await start(narrow).told(2 * MINUTE)).toEqual([]);
+      expect(givenUp).toEqual([[{ receiver: 'chat', kind: 'finished' }, 'q', 1]]);
+      expect(await start(FINISHED).told(2 * MINUTE)).toEqual([]);
+      expect(givenUp).toHaveLength(1);
+      for (const status of ['RUNNING', 'FAILED', 'FAILED']) {
+        await show('p', { a: [status, 'e'] });
+      }
+      expect(await start(FINISHED).told(2 * MINUTE)).toMatchObject([{ data: { count: 1 } }]);
     });
 
     it('tell stuck prompts once, and when they move on or are gone', async () => {

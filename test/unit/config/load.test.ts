@@ -387,7 +387,7 @@ describe('receivers', () => {
   it('are loaded with the sources of their addresses and secrets', async () => {
     const text = withReceivers(`notify:
   - { name: search-chat, type: slack, url_file: slack, teams: [search], projects: [checkout-bot] }
-  - { name: teams.2, type: teams, url_env: TEAMS, on: [completed] }
+  - { name: teams.2, type: teams, url_env: TEAMS, on: [completed, finished] }
   - { name: A, type: webhook, url: HTTPS://CI.example.com/hooks?x=1, secret_file: hook }
   - { name: b, type: webhook, url_file: /url, secret_env: HOOK }
   - name: on-call
@@ -411,7 +411,7 @@ describe('receivers', () => {
         name: 'teams.2',
         type: 'teams',
         url: { env: 'TEAMS', value: 'https://5ecret' },
-        on: ['completed'],
+        on: ['completed', 'finished'],
       },
       {
         ...told,

@@ -107,6 +107,49 @@ export const recovered: Message = {
   },
 };
 
+const [, timeoutCause] = failed.data.causes;
+const nightly = {
+  experiment: 'nightly-42',
+  url: `${PAGE}/projects/checkout-bot/experiments/nightly-42`,
+  first_move: '2026-11-29T13:25:30.000Z',
+  ended: '2026-11-29T14:06:30.000Z',
+  duration_seconds: 41 * 60,
+  prompts: { COMPLETED: 38, FAILED: 2, UNKNOWN: 0 },
+  causes: failed.data.causes.slice(0, 1),
+};
+
+export const finished: MessageOf<'experiments.finished'> = {
+  ...envelope,
+  type: 'experiments.finished',
+  data: { ...project, count: 1, experiments: [nightly] },
+};
+
+export const severalFinished: MessageOf<'experiments.finished'> = {
+  ...envelope,
+  type: 'experiments.finished',
+  data: {
+    ...project,
+    count: 12,
+    experiments: [
+      nightly,
+      {
+        ...nightly,
+        experiment: 'smoke',
+        url: null,
+        duration_seconds: 0,
+        prompts: { COMPLETED: 1, FAILED: 0, UNKNOWN: 0 },
+        causes: [],
+      },
+      {
+        ...nightly,
+        experiment: 'weekly',
+        prompts: { COMPLETED: 0, FAILED: 1200, UNKNOWN: 3 },
+        causes: timeoutCause ? [timeoutCause] : [],
+      },
+    ],
+  },
+};
+
 const outage = {
   ...project,
   since: '2026-11-29T14:02:03.000Z',
@@ -157,6 +200,8 @@ export const messages: readonly Message[] = [
   completed,
   stuck,
   recovered,
+  finished,
+  severalFinished,
   down,
   up,
   allDown,
@@ -195,6 +240,13 @@ export function withText(text: string): readonly Message[] {
   const about = { project: text, team: text, url, count: 10_000 };
   const ten = <Each>(each: Each) => Array.from({ length: 10 }, () => each);
   const error = { error_id: text, error_msg: text };
+  const causes = ten({ cause: text, error_id: text, shape: text, count: 1000 });
+  const hostile = {
+    ...nightly,
+    experiment: text,
+    url,
+    causes: causes.map((each, index) => ({ ...each, error_id: `${index}${text}` })),
+  };
   const bad = {
     ...outage,
     project: text,
@@ -215,12 +267,7 @@ export function withText(text: string): readonly Message[] {
           reason: null,
           cause: text,
         }),
-        causes: ten({ cause: text, error_id: text, shape: text, count: 1000 }).map(
-          (each, index) => ({
-            ...each,
-            error_id: `${index}${text}`,
-          }),
-        ),
+        causes: hostile.causes,
       },
     },
     { ...envelope, type: 'prompts.completed', data: { ...about, prompts: ten(prompt) } },
@@ -229,6 +276,11 @@ export function withText(text: string): readonly Message[] {
       ...envelope,
       type: 'prompts.recovered',
       data: { ...about, prompts: ten({ ...waiting, ...prompt, until: envelope.timestamp }) },
+    },
+    { ...finished, data: { ...about, count: 1, experiments: [hostile] } },
+    {
+      ...finished,
+      data: { ...about, experiments: ten({ ...hostile, causes: hostile.causes.slice(0, 1) }) },
     },
     { ...down, data: { url, count: 1, projects: [bad] } },
     {

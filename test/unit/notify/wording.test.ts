@@ -26,6 +26,11 @@ describe('headline', () => {
     [all.stuck, '2 prompts of checkout-bot are stuck: RUNNING longer than 4 h'],
     [all.recovered, '1 prompt of checkout-bot is no longer stuck'],
     [
+      all.finished,
+      'nightly-42 of checkout-bot finished after 41 min: 38 completed, 2 failed (OUTPUT_PARSE_ERROR 2)',
+    ],
+    [all.severalFinished, '12 experiments of checkout-bot finished'],
+    [
       all.down,
       'checkout-bot has had no successful poll since 14:02 UTC (5 min): the service refuses the API key (401)',
     ],
@@ -138,6 +143,39 @@ describe('items', () => {
       '9,997 × another cause, or not known yet',
     ]);
     expect(wordingOf(all.failed).more(3)).toEqual([]);
+  });
+
+  it('of a single experiment are its causes, with those that are not known', () => {
+    const [experiment] = all.finished.data.experiments;
+    const of = (prompts: object, causes = experiment!.causes) => {
+      const experiments = [
+        { ...experiment!, prompts: { ...experiment!.prompts, ...prompts }, causes },
+      ];
+      const wording = wordingOf({ ...all.finished, data: { ...all.finished.data, experiments } });
+      return [plain(wording.why), wording.mood, ...wording.more(wording.items.length).map(plain)];
+    };
+
+    expect(itemsOf(all.finished)).toEqual([
+      '2 × OUTPUT_PARSE_ERROR: The judge returned no JSON after <*> attempts | ',
+    ]);
+    expect(of({})).toEqual(['38 completed, 2 failed (OUTPUT_PARSE_ERROR 2)', 'bad']);
+    expect(of({ FAILED: 5 })).toEqual([
+      '38 completed, 5 failed (OUTPUT_PARSE_ERROR 2, other 3)',
+      'bad',
+      '3 × another cause, or not known yet',
+    ]);
+    expect(of({ FAILED: 5 }, [])).toEqual(['38 completed, 5 failed', 'bad']);
+    expect(of({ FAILED: 0 }, [])).toEqual(['38 completed', 'good']);
+    expect(of({ COMPLETED: 0, FAILED: 0, UNKNOWN: 1 }, [])).toEqual(['1 unknown', 'good']);
+  });
+
+  it('of several experiments are what each took and how it ended', () => {
+    expect(itemsOf(all.severalFinished)).toEqual([
+      'nightly-42 after 41 min | 38 completed, 2 failed (OUTPUT_PARSE_ERROR 2)',
+      'smoke | 1 completed',
+      'weekly after 41 min | 1,200 failed (TIMEOUT 1, other 1,199), 3 unknown',
+    ]);
+    expect(wordingOf(all.severalFinished).more(3).map(plain)).toEqual(['and 9 more']);
   });
 
   it('of a single project are what the service answered', () => {
