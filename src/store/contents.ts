@@ -1,8 +1,12 @@
+import type { EventPosition } from '../monitor/ports/store.ts';
+
 /** The tables of a store in the order in which they can be filled, with their keys. Both engines have the same columns. */
 export const TABLES = {
   project: 'project_key',
   label: 'label_id',
   record: 'project_key, kind, id',
+  experiment: 'project_key, label_id',
+  finish: 'finish_id',
   transition: 'transition_id',
   failure: 'transition_id',
   settlement: 'settlement_id',
@@ -26,6 +30,6 @@ export interface StoreContents {
   /** Reads a table in the order of its key. Read it to its end before the next one. @throws {StoreError} */
   rows(table: Table): Iterable<Row>;
   /** The last numbers given to rows, also to those that were deleted. */
-  readonly numbers: { readonly transition: number; readonly settlement: number };
+  readonly numbers: EventPosition;
   close(): void;
 }

@@ -47,6 +47,7 @@ const IS_PENDING = 'SELECT 1 FROM evalwatch.failure f WHERE f.settled_at IS NULL
 const RECORD = 'project_key, kind, id';
 const DURATION = 'project_key, status, day, bucket';
 const TOTAL = 'project_key, label';
+const EXPERIMENT = 'project_key, label_id';
 const TOLD = 'project_key, receiver, kind, record_id';
 const STATUSES = UNFINISHED_STATUSES.map((status) => `SELECT '${status}' AS status`);
 
@@ -69,6 +70,8 @@ const STEPS: readonly Change[] = [
   ),
   deleteTransitions('prune_waste_transitions', waste('transition')),
   deleteRows('prune_waste_records', 'record', RECORD),
+  deleteRows('prune_waste_experiments', 'experiment', EXPERIMENT),
+  deleteRows('prune_waste_finishes', 'finish', 'finish_id'),
   deleteRows('prune_waste_labels', 'label', 'label_id'),
   deleteRows('prune_waste_durations', 'prompt_duration', DURATION),
   // Looks up the first days of each status in the primary key instead of reading every row.
@@ -88,6 +91,8 @@ const STEPS: readonly Change[] = [
     last: `DELETE FROM evalwatch.waste AS w WHERE ${[
       'transition',
       'record',
+      'experiment',
+      'finish',
       'label',
       'prompt_duration',
       'error_total',
@@ -112,7 +117,46 @@ const STEPS: readonly Change[] = [
     },
     last: 'SELECT project, label FROM old',
   },
+  deleteRows('prune_finishes', 'finish', 'finish_id', 'evalwatch.finish r WHERE r.at < :before'),
+  deleteRows(
+    'prune_experiments',
+    'experiment',
+    EXPERIMENT,
+    `evalwatch.experiment r WHERE r.pending + r.running + r.completed + r.failed + r.unknown = 0
+      AND coalesce(r.moved_at, 0) < :before`,
+  ),
 ];
+
+/** Number of labels up to which a project keeps those that nothing has any more: to find them, all its records are read. */
+const MAX_UNUSED_LABELS = 1000;
+
+/** Returns the projects that have more. */
+const LABELLED: Change = {
+  name: 'labelled_projects',
+  last: `SELECT r.project_key AS key FROM evalwatch.label r
+    GROUP BY r.project_key HAVING count(*) > ${MAX_UNUSED_LABELS}`,
+};
+
+const USED_LABELS = [
+  ...['experiment', 'dataset', 'metric'].map(
+    (label) => `${label} AS label_id FROM evalwatch.record`,
+  ),
+  ...['experiment', 'finish'].map((table) => `label_id FROM evalwatch.${table}`),
+].map((from) => `SELECT ${from} WHERE project_key = :key`);
+
+/** Run after these for each of these projects. */
+const PRUNE_LABELS: Change = {
+  name: 'prune_labels',
+  first: {
+    old: `WITH used AS MATERIALIZED (${USED_LABELS.join(' UNION ')}) ${some(
+      'r.label_id',
+      `evalwatch.label r WHERE r.project_key = :key
+        AND NOT EXISTS (SELECT 1 FROM used u WHERE u.label_id = r.label_id)`,
+    )}`,
+    deleted: 'DELETE FROM evalwatch.label WHERE label_id IN (SELECT label_id FROM old)',
+  },
+  last: 'SELECT 1 AS found FROM old LIMIT 1',
+};
 
 /** For how long a receiver that is not configured is known, ms: workers take over a new configuration one after the other. */
 const KNOWN_MS = 24 * 60 * 60 * 1000;
@@ -156,17 +200,19 @@ export async function prune(
   onForgotten: (project: string, label: string) => void,
 ): Promise<void> {
   const parameters = { before, firstDay, ...(receivers && receiverParameters(receivers)) };
-  for (const step of receivers ? [...STEPS, ...RECEIVER_STEPS] : STEPS) {
+  const run = async (step: Change, given: Parameters): Promise<void> => {
     for (let found = 1; found > 0 && !isClosing();) {
-      const rows = await write<{ readonly project?: string; readonly label?: string }>(
-        step,
-        parameters,
-      );
+      const rows = await write<{ readonly project?: string; readonly label?: string }>(step, given);
       for (const { project, label } of rows) {
         if (project !== undefined && label !== undefined) onForgotten(project, label);
       }
       found = rows.length;
     }
+  };
+  for (const step of receivers ? [...STEPS, ...RECEIVER_STEPS] : STEPS) await run(step, parameters);
+  if (isClosing()) return;
+  for (const { key } of await write<{ readonly key: number }>(LABELLED, {})) {
+    await run(PRUNE_LABELS, { key });
   }
 }
 

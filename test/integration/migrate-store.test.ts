@@ -24,6 +24,7 @@ import {
   startPostgres,
 } from '../support/postgres.ts';
 import { startWorker } from '../support/postgres-store.ts';
+import { pollItems } from '../support/experiments.ts';
 import { commandLine, type Finished } from '../support/command-line.ts';
 import { ENTRY } from '../support/entry.ts';
 import { temporaryDirectory, writeConfiguration } from '../unit/cli/configuration-file.ts';
@@ -31,8 +32,8 @@ import { see } from '../unit/store/sqlite/history.ts';
 import { withCause } from '../support/failures.ts';
 
 const REMOVED = 'a removed \u0001"project"';
-const PROJECTS = ['p', 'q', 'never polled'];
-const TABLES = ['project', 'record', 'transition', 'failure', 'settlement'];
+const PROJECTS = ['p', 'q', 'r', 'never polled'];
+const TABLES = ['project', 'record', 'experiment', 'finish', 'transition', 'failure', 'settlement'];
 
 /** Writes a store with rows of every kind, as a daemon leaves it. */
 async function writeStore(path: string): Promise<void> {
@@ -51,12 +52,14 @@ async function writeStore(path: string): Promise<void> {
   await see(store, 'p', { ...hard('FAILED'), 'new one': 'PENDING' }, 50);
   await see(store, 'p', { d: 'RUNNING', e: 'paused' }, 50, 'dataset');
   await see(store, 'q', { a: 'PENDING', b: 'COMPLETED' }, 60);
+  await finish(store, 65);
   await store.configureProjects([...PROJECTS, REMOVED], 70);
   await settleSome(store);
   await store.configureProjects(PROJECTS, 80);
   // Remaining rows of the pruned project are garbage, and later rows must not get the numbers of deleted ones.
   await store.prune({ before: 75, firstDay: 0 });
   await see(store, 'q', { a: 'FAILED', b: 'RUNNING' }, 90);
+  await finish(store, 90);
   const pending = await store.pendingFailures({ limitPerProject: 100 });
   const newest = pending.find(({ project }) => project === 'q');
   const errorInfo = { error_id: 'E1', error_msg: 'broken \u0001' };
@@ -64,6 +67,13 @@ async function writeStore(path: string): Promise<void> {
   await store.settleFailure(newest, withCause({ errorInfo, errorMsgTruncated: false }), 95);
   await writeMessage(store);
   await store.close();
+}
+
+/** Lets an experiment of `r` finish. */
+async function finish(store: Store, at: number): Promise<void> {
+  for (const status of ['RUNNING', 'COMPLETED', 'COMPLETED']) {
+    await pollItems(store, 'r', { x: [status, '__proto__'] }, at);
+  }
 }
 
 const MESSAGE = {
@@ -163,7 +173,10 @@ describe.runIf(postgresPrograms() !== undefined || IN_CI)('migrate-store', () =>
       expect(await to.causes(causes)).toEqual(await from.causes(causes));
       expect((await to.causes(causes)).causes).not.toEqual([]);
       const start = { transition: 0, settlement: 0, finish: 0 };
-      expect(await to.events(start, 1000)).toEqual(await from.events(start, 1000));
+      const events = await from.events(start, 1000);
+      expect(await to.events(start, 1000)).toEqual(events);
+      expect(events.finishes.map(({ finishId }) => finishId)).toEqual([2]);
+      expect(await to.experiments({})).toEqual(await from.experiments({}));
       expect(await to.transitions({ project: REMOVED })).toEqual(
         await from.transitions({ project: REMOVED }),
       );
@@ -177,8 +190,8 @@ describe.runIf(postgresPrograms() !== undefined || IN_CI)('migrate-store', () =>
     const { code, stdout, stderr } = first;
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(JSON.parse(stdout)).toEqual([
-      { what: 'projects', moved: 4 },
-      { what: 'prompts', moved: HARD_TEXTS.length + 6 },
+      { what: 'projects', moved: 5 },
+      { what: 'prompts', moved: HARD_TEXTS.length + 7 },
       { what: 'datasets', moved: 2 },
       expect.objectContaining({ what: 'transitions' }),
       expect.objectContaining({ what: 'failures' }),
@@ -244,6 +257,7 @@ describe.runIf(postgresPrograms() !== undefined || IN_CI)('migrate-store', () =>
         // One that had gone comes back, one that waited longest moves on, another one fails.
         await see(store, 'p', { gone: 'RUNNING', missing: 'FAILED', "'": 'PENDING' }, 100);
         await see(store, 'q', { a: 'RUNNING', b: 'COMPLETED' }, 110);
+        await finish(store, 115);
         for (const failure of await store.pendingFailures(due)) {
           const errorInfo = { error_id: `E${failure.transitionId}`, error_msg: 'x' };
           await store.settleFailure(

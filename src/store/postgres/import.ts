@@ -71,8 +71,8 @@ export async function importStore(options: ImportOptions): Promise<Imported> {
         await insert(run, table, batch);
         onProgress((written += batch.length));
       });
-      const { transition, settlement } = source.numbers;
-      await run(SET_NUMBERS, [transition, settlement]);
+      const { transition, settlement, finish } = source.numbers;
+      await run(SET_NUMBERS, [transition, settlement, finish]);
       await run(`COMMENT ON SCHEMA evalwatch IS '${mark}'`);
       return { before: false, rows };
     });
@@ -118,8 +118,8 @@ async function readAll(
       await write(table, batch);
     }
   }
-  const { transition, settlement } = source.numbers;
-  hash.update(JSON.stringify([transition, settlement]));
+  const { transition, settlement, finish } = source.numbers;
+  hash.update(JSON.stringify([transition, settlement, finish]));
   return { mark: `moved here: ${hash.digest('hex')}`, rows: count };
 }
 
@@ -150,6 +150,7 @@ function toStored(table: Table, row: Row): Readonly<Record<string, unknown>> {
 const SET_NUMBERS = `SELECT
   setval('evalwatch.transition_transition_id_seq', greatest($1::bigint, 1), $1 > 0),
   setval('evalwatch.settlement_settlement_id_seq', greatest($2::bigint, 1), $2 > 0),
+  setval('evalwatch.finish_finish_id_seq', greatest($3::bigint, 1), $3 > 0),
   setval('evalwatch.label_label_id_seq', (SELECT coalesce(max(label_id), 1) FROM evalwatch.label),
     EXISTS (SELECT FROM evalwatch.label)),
   setval('evalwatch.project_project_key_seq',

@@ -1,3 +1,4 @@
+import { PROMPT_STATUSES } from '../../domain/status.ts';
 import type { Connection } from './connection.ts';
 import { withStoreErrors } from './errors.ts';
 import { openReadable } from './sqlite-reader.ts';
@@ -57,7 +58,9 @@ interface Rule {
 }
 
 const OF_PROJECTS =
-  'record label transition failure prompt_duration error_total told message'.split(' ');
+  'record label experiment finish transition failure prompt_duration error_total told message'.split(
+    ' ',
+  );
 
 const RULES: readonly Rule[] = [
   {
@@ -73,6 +76,14 @@ const RULES: readonly Rule[] = [
           ) => `UNION ALL SELECT kind || ' ' || quote(id) || ' of project ' || project_key || ' has the ${label} ' || ${label} FROM record r
         WHERE ${label} IS NOT NULL AND NOT EXISTS (
           SELECT 1 FROM label l WHERE l.label_id = r.${label} AND l.project_key = r.project_key)`,
+        )
+        .join(' ')}
+      ${['experiment', 'finish']
+        .map(
+          (
+            table,
+          ) => `UNION ALL SELECT '${table} ' || label_id || ' of project ' || project_key FROM ${table} r
+        WHERE NOT EXISTS (SELECT 1 FROM label l WHERE l.label_id = r.label_id AND l.project_key = r.project_key)`,
         )
         .join(' ')}
       UNION ALL SELECT 'failure ' || transition_id FROM failure
@@ -116,6 +127,26 @@ const RULES: readonly Rule[] = [
             FROM record WHERE NOT gone GROUP BY 1, 2, 3) USING (project_key, kind, status)
       JOIN ${LISTINGS} l USING (project_key, kind)
       WHERE coalesce(counted, 0) <> coalesce(records, 0) OR oldest IS NOT earliest`,
+  },
+  {
+    rule: 'each count of an experiment is that of its stored prompts',
+    sql: `SELECT quote(l.text) || ' of ' || quote(p.id) || ', ' || status || ': ' || coalesce(records, 0) || ' stored, '
+        || coalesce(counted, 0) || ' counted'
+      FROM (${PROMPT_STATUSES.map(
+        (status) =>
+          `SELECT project_key, label_id, '${status}' AS status, ${status.toLowerCase()} AS counted FROM experiment`,
+      ).join(' UNION ALL ')})
+      FULL JOIN (SELECT project_key, experiment AS label_id, status, count(*) AS records FROM record
+        WHERE kind = 'prompt' AND NOT gone AND experiment IS NOT NULL GROUP BY 1, 2, 3)
+        USING (project_key, label_id, status)
+      JOIN project p USING (project_key) JOIN label l USING (label_id)
+      WHERE coalesce(counted, 0) <> coalesce(records, 0)`,
+  },
+  {
+    rule: 'each project says whether an experiment of it has ended and not finished',
+    sql: `SELECT quote(id) FROM project p
+      WHERE coalesce(prompts ->> '$.finishing', 0) <> EXISTS (SELECT 1 FROM experiment e
+        WHERE e.project_key = p.project_key AND started_at IS NOT NULL AND ended_at IS NOT NULL AND finished_at IS NULL)`,
   },
   {
     rule: 'each move of a prompt to FAILED has a failure',

@@ -22,7 +22,11 @@ export async function openContents(path: string): Promise<StoreContents> {
     )
     .pluck();
   const last = (table: string) => number.get(table) ?? 0;
-  const numbers = { transition: last('transition'), settlement: last('settlement') };
+  const numbers = {
+    transition: last('transition'),
+    settlement: last('settlement'),
+    finish: last('finish'),
+  };
   const held = opened.move();
   return {
     rows: (table) => select(db, table, path),

@@ -118,6 +118,52 @@ export function describeExperiments(h: Harness): void {
       expect(await h.store.experiments({})).toEqual([]);
     });
 
+    it('that finished before the cutoff are deleted, and their numbers are not used again', async () => {
+      await finish(['e']);
+      await h.store.prune({ before: 3001, firstDay: 0 });
+      await h.reopen();
+      const { finishes, end } = await h.store.events(START, 10);
+      expect([finishes, end.finish]).toEqual([[], 1]);
+      expect(await h.store.experiments({})).toMatchObject([{ state: 'finished', movedAt: 2000 }]);
+      expect(await finish(['e'])).toMatchObject([{ finishId: 2 }]);
+      await h.store.prune({ before: 3000, firstDay: 0 });
+      expect((await h.store.events(START, 10)).finishes).toMatchObject([{ finishId: 2 }]);
+    });
+
+    it('without prompts are deleted once their last move is old, or if they have none', async () => {
+      await poll({ a: ['RUNNING', 'of old'], b: ['RUNNING', 'of no move'] }, 1000);
+      await poll({ a: ['COMPLETED', 'of old'], b: ['RUNNING', 'of no move'] }, 2000);
+      await poll({ a: ['FAILED', 'of new'], b: ['RUNNING', 'e'] }, 3000);
+      await poll({ a: ['FAILED', 'e'], b: ['RUNNING', 'e'] }, 4000);
+      await h.store.prune({ before: 3000, firstDay: 0 });
+      // An experiment that is known goes on where it was; one that is new has not moved.
+      const names = ['of old', 'of no move', 'of new'];
+      await poll(Object.fromEntries(names.map((name) => [name, ['FAILED', name]] as const)), 5000);
+      const moved = { 'of old': 5000, 'of no move': 5000, 'of new': 3000 };
+      const rows = await h.store.experiments({});
+      expect(Object.fromEntries(rows.map((row) => [row.experiment, row.startedAt]))).toMatchObject(
+        moved,
+      );
+    });
+
+    it('keep their labels when a project has many that nothing has any more', async () => {
+      await finish(['finished']);
+      await poll({ 'id-0': ['COMPLETED', 'e'] }, 3500);
+      for (const name of ['old', 'new']) {
+        const ids = Array.from({ length: 1100 }, (_, id) => id);
+        const many = ids.map((id) => [`m-${id}`, ['RUNNING', `${name}-${id}`]] as const);
+        await poll({ 'id-0': ['COMPLETED', 'e'], ...Object.fromEntries(many) }, 4000);
+      }
+      await h.store.prune({ before: 2500, firstDay: 0 });
+      const { records } = (await h.known('p')) ?? {};
+      expect(records?.get('m-7')?.experiment).toBe('new-7');
+      expect((await h.store.events(START, 9)).finishes).toMatchObject([{ experiment: 'finished' }]);
+      const rows = await h.store.experiments({ experiment: 'e' });
+      expect(rows).toMatchObject([{ counts: { COMPLETED: 1 } }]);
+      await poll({ 'id-0': ['COMPLETED', 'old-1'] }, 5000);
+      expect((await h.known('p'))?.records.get('id-0')?.experiment).toBe('old-1');
+    });
+
     it('finish in the thousands with one commit', async () => {
       const names = Array.from({ length: 2500 }, (_, index) => `e-${index}`);
       const finishes = await finish(names);

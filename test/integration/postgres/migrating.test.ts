@@ -7,6 +7,7 @@ import { PostgresDatabase } from '../../../src/store/postgres/database.ts';
 import { migrate } from '../../../src/store/postgres/sql/migrate.ts';
 import { PostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
 import { readUrl } from '../../../src/store/postgres/url.ts';
+import { pollItems } from '../../support/experiments.ts';
 import { describePostgres } from '../../support/postgres-store.ts';
 
 /** Trigger that sleeps while an index is made, and records the limits of its session. */
@@ -19,7 +20,7 @@ const SLOW_INDEXES = `
   END $$;
   CREATE EVENT TRIGGER slow ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION slow();`;
 const TO_VERSION_8 = `
-  DROP TABLE evalwatch.label;
+  DROP TABLE evalwatch.label, evalwatch.experiment, evalwatch.finish;
   ALTER TABLE evalwatch.record DROP COLUMN experiment, DROP COLUMN dataset, DROP COLUMN metric;
   UPDATE evalwatch.schema_version SET version = 8;`;
 const TO_VERSION_7 = `${TO_VERSION_8}
@@ -167,7 +168,7 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
     expect(await db.query(projects)).toEqual([{ tokens: 2, owner: null }]);
     expect(await db.query('SELECT FROM evalwatch.worker')).toEqual([]);
     const schema = 'SELECT version, compatible_from FROM evalwatch.schema_version';
-    expect(await db.query(schema)).toEqual([{ version: 9, compatible_from: 7 }]);
+    expect(await db.query(schema)).toEqual([{ version: 9, compatible_from: 9 }]);
     // Of version 6: the renewal of a lease.
     const renewal =
       "UPDATE evalwatch.worker SET expires_at = now(), config_digest = 'd' WHERE worker = 'old'";
@@ -181,7 +182,7 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
     await using worker = await open(db.url);
     await worker.migrate();
     const schema = 'SELECT version, compatible_from FROM evalwatch.schema_version';
-    expect(await db.query(schema)).toEqual([{ version: 9, compatible_from: 7 }]);
+    expect(await db.query(schema)).toEqual([{ version: 9, compatible_from: 9 }]);
     expect(await old.see('p', { x: 'COMPLETED' }, 2000)).toHaveLength(1);
     await old.store.notifications.subscribe({ name: 'chat', on: ['completed'] }, 1);
     expect(await db.query('SELECT receiver, since::integer FROM evalwatch.receiver')).toEqual([
@@ -189,25 +190,27 @@ describePostgres('the upgrade of a PostgreSQL store', (create) => {
     ]);
   });
 
-  it('to version 9 keeps records, without labels, and lets a worker of version 8 write more', async () => {
+  it('to version 9 keeps records, without labels until they are listed', async () => {
     await using db = await create();
     await using owner = await db.owner(['p']);
+    await owner.see('p', { x: 'RUNNING', y: 'FAILED' }, 7);
     await db.query(TO_VERSION_8);
-    // As version 8 writes it.
-    const write = (id: string) =>
-      db.query(
-        `INSERT INTO evalwatch.record
-           (project_key, kind, id, name, since, missing, gone, status, status_raw, timestamp)
-         SELECT project_key, 'prompt', '${id}', NULL, 7, 0, false, 'RUNNING', NULL, NULL FROM evalwatch.project`,
-      );
-    await write('x');
     await using worker = await open(db.url);
     await worker.migrate();
-    await write('y');
-    const { listings } = await owner.store.loadKnown('p', ['prompt']);
-    expect([...(listings.get('prompt')?.records.values() ?? [])]).toMatchObject(
-      ['x', 'y'].map((id) => ({ id, since: 7, experiment: undefined, metric: undefined })),
-    );
+    const known = async () => {
+      const { listings } = await owner.store.loadKnown('p', ['prompt']);
+      const records = [...(listings.get('prompt')?.records.values() ?? [])];
+      return records.map(({ id, status, experiment }) => [id, status, experiment]);
+    };
+    expect(await known()).toEqual([
+      ['x', 'RUNNING', undefined],
+      ['y', 'FAILED', undefined],
+    ]);
+    const items = { x: ['RUNNING', 'e'], y: ['FAILED', 'e'] } as const;
+    expect(await pollItems(owner.store, 'p', items, 8)).toEqual({ transitions: [], finishes: [] });
+    expect(await owner.store.experiments({})).toMatchObject([
+      { experiment: 'e', counts: { RUNNING: 1, FAILED: 1 }, movedAt: undefined },
+    ]);
   });
 
   it('counts durations of prompts in PENDING and RUNNING from the stored transitions', async () => {

@@ -19,7 +19,7 @@ describePostgres('a PostgreSQL store', (open) => {
     await using db = await open();
     const workers = await Promise.all(Array.from({ length: 4 }, () => db.worker()));
     const [row] = await db.query('SELECT * FROM evalwatch.schema_version');
-    expect(row).toMatchObject({ version: 9, compatible_from: 7 });
+    expect(row).toMatchObject({ version: 9, compatible_from: 9 });
     expect(workers[0]?.store.serverVersion).toMatch(/^\d+\.\d+$/);
   });
 

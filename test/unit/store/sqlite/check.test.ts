@@ -88,6 +88,30 @@ describe('the store check', () => {
       "each row refers only to rows that exist: prompt 'a' of project 1 has the metric 999",
     ],
     [
+      'INSERT INTO finish VALUES (9, 99, 1, 1, 1, 1, 1, 1, 1)',
+      'each row refers only to rows that exist: finish of project 99',
+    ],
+    [
+      'INSERT INTO finish VALUES (9, 1, 999, 1, 1, 1, 1, 1, 1)',
+      'each row refers only to rows that exist: finish 999 of project 1',
+    ],
+    [
+      'UPDATE experiment SET label_id = 999 WHERE failed = 1',
+      'each row refers only to rows that exist: experiment 999 of project 1',
+    ],
+    [
+      'UPDATE experiment SET failed = failed + 1 WHERE failed = 1',
+      "each count of an experiment is that of its stored prompts: 'of 40' of 'p', FAILED: 1 stored, 2 counted",
+    ],
+    [
+      'DELETE FROM experiment',
+      "each count of an experiment is that of its stored prompts: 'of 40' of 'p', COMPLETED: 1 stored, 0 counted",
+    ],
+    [
+      "UPDATE project SET prompts = json_set(prompts, '$.finishing', json('false'))",
+      "each project says whether an experiment of it has ended and not finished: 'p'",
+    ],
+    [
       "UPDATE record SET status = 'PENDING' WHERE id = 'a'",
       "each status is the one to which the last transition of its record led, if none was deleted: prompt 'a' of 'p' is PENDING, transition ",
     ],
