@@ -7,6 +7,7 @@ import { EventFeed } from '../../../src/web/events/feed.ts';
 import { openApiDocument } from '../../../src/web/api/openapi.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { readEvents, take } from '../../support/event-stream.ts';
+import { pollItems } from '../../support/experiments.ts';
 import { withCause, settle as settlePending } from '../../support/failures.ts';
 import { readOpenApi } from '../../support/openapi.ts';
 import { createApi, startApi } from './api/api-under-test.ts';
@@ -158,6 +159,54 @@ describe('the event stream', () => {
           .some((event) => event.data['transition_id'] === data['transition_id']),
     );
     expect(early).toEqual([]);
+  });
+
+  it('sends finishes of experiments after all moves, each once and from every position', async () => {
+    const { open, store } = await setUp();
+    const names = Array.from({ length: 120 }, (_, n) => `e${n}`);
+    const all = (status: string) =>
+      Object.fromEntries(names.map((name) => [name, [status, name] as const]));
+    await pollItems(store, 'p', all('RUNNING'), 1000);
+    for (const at of [2000, 3000]) await pollItems(store, 'p', all('FAILED'), at);
+    const moves = (await store.transitions({})).length;
+    const { events } = await open('?after=t0.f0');
+    const received = await take(events, moves + names.length);
+    expect(received.slice(0, moves).every(({ type }) => type === 'transition')).toBe(true);
+    const finishes = received.slice(moves);
+    expect(finishes.map(({ type, data }) => [type, data['experiment']])).toEqual(
+      names.map((name) => ['experiment', name]),
+    );
+    expect(document.faultsOf('Finish', finishes[0]?.data)).toEqual([]);
+    expect(finishes.at(-1)?.lastEventId).toBe(`t${moves}.f0.x120`);
+    for (const index of [0, moves - 1, moves, moves + 70]) {
+      const rest = received.slice(index + 1);
+      const resumed = await open('', received[index]?.lastEventId);
+      expect(await take(resumed.events, rest.length)).toEqual(rest);
+    }
+    const only = await open(`?after=t0.f0.x119&type=experiment`);
+    expect(await take(only.events, 1)).toEqual(finishes.slice(-1));
+  });
+
+  it('sends a finish once its poll was committed, and a reset after deleted ones', async () => {
+    const { open, store } = await setUp();
+    const { events } = await open('?type=experiment');
+    const first = events.next();
+    for (const status of ['RUNNING', 'FAILED', 'FAILED']) {
+      await pollItems(store, 'p', { a: [status, 'e'] }, 1000);
+    }
+    expect(await first).toMatchObject({
+      value: { type: 'experiment', data: { finish_id: 1, experiment: 'e', project: 'p' } },
+    });
+    const { end } = await store.events({ transition: 0, settlement: 0, finish: 0 }, 0);
+    await store.prune({ before: 2000, firstDay: 0 });
+    const behind = await open('', `t${end.transition}.f0`);
+    expect(await take(behind.events, 1)).toMatchObject([
+      { type: 'reset', data: { reason: 'retention' } },
+    ]);
+    const beyond = await open('', `t0.f0.x2`);
+    expect(await take(beyond.events, 1)).toMatchObject([
+      { type: 'reset', data: { reason: 'unknown_id' } },
+    ]);
   });
 
   describe('reset event', () => {
