@@ -94,6 +94,7 @@ export function configOf(isShared: boolean, projects: readonly Project[]): Confi
       enableLifecycle: false,
       configFile: undefined,
     },
+    metrics: { experiments: 0 },
     log: { level: 'info' },
     heartbeat: undefined,
     notify: RECEIVERS,

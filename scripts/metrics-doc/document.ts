@@ -33,7 +33,7 @@ The metrics that \`GET /metrics\` exports in the text format 0.0.4, in gzip if t
 - **from store**: the value is read from the store and survives a restart unchanged, totals included.
 - **from process**: the value counts from 0 when the process starts.
 - Every series of a configured project exists from the first scrape on, counters at 0, unless the table says when it is absent. The series of a project disappear when it is removed from the configuration. Metrics of datasets exist for projects with \`datasets: true\`.
-- No label contains the id of a prompt or dataset, an error, a URL or a raw status. These are in the log.
+- No label contains the id of a prompt or dataset, an error, a URL or a raw status. These are in the log. Names of experiments are labels only if \`metrics.experiments\` is set, for so many of each project.
 
 **Without the store.** When the store cannot be read, or does not answer within 2 s, \`/metrics\` still answers 200. Of the series from the store, it then has only those that are in memory: \`evalwatch_project_up\`, \`evalwatch_project_consecutive_poll_failures\`, \`evalwatch_project_poll_failing\`, \`evalwatch_prompt_state_limit_seconds\` and \`evalwatch_prompt_state_typical_seconds\`; with several workers, only the worker that owns a project exports them. A failed read counts in \`evalwatch_store_commit_failures_total\` at once. A slow read counts only after the store has answered no scrape for 25 s, so a single slow scrape fires no alert.`;
 

@@ -67,6 +67,17 @@ export const SECTIONS: readonly Section[] = [
     },
   },
   {
+    title: 'Experiments',
+    metrics: {
+      evalwatch_experiment_prompts: {
+        ...store,
+        absentUntil:
+          '`metrics.experiments` is set and the experiment runs or has moved, and again when it has finished',
+        note: 'The newest names of each project. The label is the name on one line; of one with more than 100 characters, the beginning and a digest. Experiments with the same label are counted together.',
+      },
+    },
+  },
+  {
     title: 'Datasets',
     metrics: {
       evalwatch_datasets: { ...store, note: 'NONE means no status.' },

@@ -85,6 +85,10 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       snapshot: () => engine.opened.shared?.store.ownedSnapshot() ?? store.snapshot(),
       size: () => store.size(),
     },
+    experiments: (projects) => {
+      const { experiments: limit } = engine.config.metrics;
+      return limit > 0 ? store.unfinishedExperiments(projects, limit) : undefined;
+    },
     healthOf: (id) => engine.health(id) ?? NEVER_POLLED,
     schedule: (id) => scheduling.schedule(id),
     expectationsOf: expectations.of,

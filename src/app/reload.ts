@@ -161,6 +161,7 @@ const SECTIONS: Parts = {
   jitter: ({ jitterMs }) => jitterMs,
   missing_after: ({ missingAfter }) => missingAfter,
   web: ({ web }) => web,
+  metrics: ({ metrics }) => metrics,
   log: ({ log }) => log,
   heartbeat: ({ heartbeat }) => heartbeat,
   notify: ({ notify }) => notify,

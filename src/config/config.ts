@@ -63,6 +63,8 @@ export interface Config {
     readonly enableLifecycle: boolean;
     readonly configFile: string | undefined;
   };
+  /** `experiments`: of how many unfinished experiments of each project /metrics counts the prompts. */
+  readonly metrics: { readonly experiments: number };
   readonly log: { readonly level: LogLevel };
   /** Undefined if no heartbeat is requested. */
   readonly heartbeat: HeartbeatUrl | undefined;

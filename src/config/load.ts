@@ -62,7 +62,7 @@ export const OVERRIDES = [
  */
 function applyOverrides(file: Tree, env: Env) {
   const tree: Record<string, unknown> = { __proto__: null, ...file };
-  for (const section of ['service', 'expect', 'store', 'web', 'log', 'heartbeat']) {
+  for (const section of ['service', 'expect', 'store', 'web', 'metrics', 'log', 'heartbeat']) {
     tree[section] ??= {};
   }
   tree['notify'] ??= [];
@@ -154,6 +154,7 @@ function toConfig(content: ConfigFile, { file, env, authorities, sources }: Cont
       enableLifecycle: web.enable_lifecycle,
       configFile: web.config_file === undefined ? undefined : resolve(directory, web.config_file),
     },
+    metrics: content.metrics,
     log: { level: content.log.level },
     heartbeat: heartbeatUrl(),
     notify: content.notify.map((receiver) => toReceiver(receiver, keySource)),

@@ -245,6 +245,13 @@ const web = {
   ).optional(),
 };
 
+const metrics = {
+  experiments: wholeNumber(
+    [0, 0, 100],
+    'Number of experiments of each project whose prompts are counted by status, each with series of its own: the newest ones that have not finished.',
+  ),
+};
+
 const log = {
   level: choice(LOG_LEVELS)
     .prefault('info')
@@ -387,6 +394,9 @@ const root = {
     .meta({ description: 'The projects to watch.' }),
   store: mapping(store).prefault({}).meta({ description: 'Where statuses are stored.' }),
   web: mapping(web).prefault({}).meta({ description: 'Metrics, health and the status page.' }),
+  metrics: mapping(metrics).prefault({}).meta({
+    description: 'What /metrics has beside the series that it always has.',
+  }),
   log: mapping(log).prefault({}).meta({ description: 'Log lines on stdout.' }),
   heartbeat: mapping(heartbeat).prefault({}).meta({
     description:
@@ -419,6 +429,7 @@ export const OPTIONS: Options = {
     'projects.expect': Object.keys(projectExpect),
     store: Object.keys(store),
     web: Object.keys(web),
+    metrics: Object.keys(metrics),
     log: Object.keys(log),
     heartbeat: Object.keys(heartbeat),
     notify: Object.keys(receiver),

@@ -4,7 +4,7 @@ import { StoreError } from '../monitor/errors.ts';
 import type { MonitorEvent, Observer } from '../monitor/events.ts';
 import type { ExpectationsOf } from '../domain/limits.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import type { PollHealth, Store, StoreSnapshot } from '../monitor/ports/store.ts';
+import type { ExperimentRow, PollHealth, Store, StoreSnapshot } from '../monitor/ports/store.ts';
 import type { ConfiguredProject, ProjectSchedule } from '../monitor/ports/watched-project.ts';
 import { renderFamilies, renderLabel, toSeconds, type Family } from './exposition.ts';
 import { ProcessMetrics, type BuildInfo } from './process-metrics.ts';
@@ -21,6 +21,10 @@ const FAILED_AFTER_MS = 25_000;
 export interface MetricsOptions extends BuildInfo {
   readonly clock: Clock;
   readonly store: Pick<Store, 'size'> & { snapshot(): Promise<ScrapedStore> };
+  /** Reads the experiments that these projects show. It is absent, or answers undefined, if they show none. */
+  readonly experiments?: (
+    projects: readonly string[],
+  ) => Promise<readonly ExperimentRow[]> | undefined;
   /** Returns the current health of a project, also while the store cannot be written. */
   readonly healthOf: (project: string) => PollHealth;
   /** Returns the schedule of a project; undefined while it has none. */
@@ -163,6 +167,7 @@ export class Metrics {
   #configuredInStore: number | undefined;
   readonly #readSnapshot: () => Promise<ScrapedStore | undefined>;
   readonly #readSize: () => Promise<StoreSize | undefined>;
+  readonly #readExperiments: () => Promise<readonly ExperimentRow[] | undefined>;
 
   constructor(options: MetricsOptions) {
     const { store, clock, worker } = options;
@@ -170,6 +175,9 @@ export class Metrics {
     this.#process = new ProcessMetrics(options, worker !== undefined, clock.now());
     this.#readSnapshot = readInTime(() => store.snapshot(), options);
     this.#readSize = readInTime(() => store.size(), options);
+    this.#readExperiments = readInTime(async () => {
+      return await options.experiments?.(this.#owned().map(({ id }) => id));
+    }, options);
   }
 
   /** Counts an event. Events of projects without series change no series of a project. */
@@ -227,7 +235,11 @@ export class Metrics {
 
   async #render(): Promise<readonly Buffer[]> {
     const { worker, externalUrl, isWebConfigValid } = this.#options;
-    const [snapshot, size] = await Promise.all([this.#readSnapshot(), this.#readSize()]);
+    const [snapshot, size, experiments = []] = await Promise.all([
+      this.#readSnapshot(),
+      this.#readSize(),
+      this.#readExperiments(),
+    ]);
     const ofProcess = await this.#process.render(isWebConfigValid?.() ?? true);
     this.#configuredInStore = snapshot?.configured ?? this.#configuredInStore;
     const shown = this.#shown(snapshot);
@@ -240,7 +252,7 @@ export class Metrics {
       worker: worker && { projects: shown.length, leaseExpiresAt: worker.leaseExpiresAt() },
     };
     return [
-      ...(await renderFamilies(PROJECT_FAMILIES, this.#read(shown, snapshot))),
+      ...(await renderFamilies(PROJECT_FAMILIES, this.#read(shown, snapshot, experiments))),
       ...(await renderFamilies(RECEIVER_FAMILIES, this.#receivers())),
       ...(await renderFamilies(DAEMON_FAMILIES, [daemon])),
       Buffer.from(ofProcess),
@@ -252,10 +264,14 @@ export class Metrics {
    * project: the two can differ for a while.
    */
   #shown(snapshot: StoreSnapshot | undefined): readonly ProjectCounts[] {
-    const owned = [...this.#projects.values()].filter(({ id }) => this.#isOwned(id));
+    const owned = this.#owned();
     if (this.#options.worker === undefined || snapshot === undefined) return owned;
     const stored = new Set(snapshot.projects.map(({ project }) => project));
     return owned.filter(({ id }) => stored.has(id));
+  }
+
+  #owned(): readonly ProjectCounts[] {
+    return [...this.#projects.values()].filter(({ id }) => this.#isOwned(id));
   }
 
   #receivers(): readonly ScrapedReceiver[] {
@@ -278,9 +294,11 @@ export class Metrics {
   *#read(
     projects: readonly ProjectCounts[],
     snapshot: StoreSnapshot | undefined,
+    experiments: readonly ExperimentRow[],
   ): Generator<ScrapedProject> {
     const { healthOf, schedule, expectationsOf } = this.#options;
     const stored = new Map(snapshot?.projects.map((project) => [project.project, project]));
+    const experimentsOf = Map.groupBy(experiments, ({ project }) => project);
     for (const counts of projects) {
       const { id, labels } = counts;
       const project = this.#configured.get(id);
@@ -294,6 +312,7 @@ export class Metrics {
         schedule: schedule(id),
         expectations: expectationsOf(id),
         stored: stored.get(id),
+        experiments: experimentsOf.get(id) ?? [],
       };
     }
   }

@@ -1,6 +1,8 @@
+import { createHash } from 'node:crypto';
 import { isErrorId, SPECIAL_ERROR_LABELS, type ErrorTotal } from '../domain/failure.ts';
 import { ANOMALY_REASONS, type AnomalyReason } from '../domain/record.ts';
 import {
+  PROMPT_STATUSES,
   UNFINISHED_STATUSES,
   isUnfinished,
   statusesOf,
@@ -10,7 +12,13 @@ import {
 import { POLL_FAILURE_REASONS, type PollFailureReason } from '../monitor/errors.ts';
 import type { MonitorEvent } from '../monitor/events.ts';
 import type { StateExpectations } from '../domain/limits.ts';
-import type { ListingSnapshot, PollHealth, ProjectSnapshot } from '../monitor/ports/store.ts';
+import { visible } from '../domain/visible.ts';
+import type {
+  ExperimentRow,
+  ListingSnapshot,
+  PollHealth,
+  ProjectSnapshot,
+} from '../monitor/ports/store.ts';
 import type { ConfiguredProject, ProjectSchedule } from '../monitor/ports/watched-project.ts';
 import {
   DurationHistogram,
@@ -89,6 +97,8 @@ export interface ScrapedProject {
   readonly expectations: StateExpectations | undefined;
   /** Absent if the store could not be read. */
   readonly stored: ProjectSnapshot | undefined;
+  /** Those that it shows. */
+  readonly experiments: readonly ExperimentRow[];
 }
 
 const HEALTH: readonly Family<PollHealth>[] = [
@@ -284,6 +294,34 @@ function withSpecialLabels(totals: readonly ErrorTotal[]): readonly ErrorTotal[]
   return [...totals, ...unseen.map((label) => ({ label, count: 0, firstSeenAt: 0 }))];
 }
 
+const PROMPT_LABELS = labelled('status', PROMPT_STATUSES);
+/** Maximum length of the label of an experiment. */
+const MAX_EXPERIMENT_LENGTH = 100;
+
+const EXPERIMENTS: Family<readonly ExperimentRow[]> = {
+  name: 'evalwatch_experiment_prompts',
+  type: 'gauge',
+  help: 'Number of prompts by last known status, of the newest experiments that have not finished.',
+  samples: (experiments, add) => {
+    // Names that are made for it can have the same label.
+    const byLabel = Map.groupBy(experiments, ({ experiment }) => experimentLabel(experiment));
+    for (const [label, same] of byLabel) {
+      for (const [status, statusLabel] of PROMPT_LABELS) {
+        const count = same.reduce((sum, { counts }) => sum + (counts[status] ?? 0), 0);
+        add(count, `${renderLabel('experiment', label)},${statusLabel}`);
+      }
+    }
+  },
+};
+
+/** Returns the name on one line without hidden characters; the beginning of a long one, with a digest that tells it apart. */
+function experimentLabel(name: string): string {
+  const characters = Array.from(visible(name));
+  if (characters.length <= MAX_EXPERIMENT_LENGTH) return characters.join('');
+  const digest = createHash('sha256').update(name).digest('hex').slice(0, 8);
+  return `${characters.slice(0, MAX_EXPERIMENT_LENGTH - 9).join('')}~${digest}`;
+}
+
 /** Metrics that prompts and datasets have in common. */
 function familiesOf(kind: Kind): readonly Family<ListingSnapshot>[] {
   const statuses = labelled('status', statusesOf(kind));
@@ -354,6 +392,7 @@ export const PROJECT_FAMILIES: readonly Family<ScrapedProject>[] = [
   ...of(CONFIGURED, ({ project }) => project),
   ...of(STORED, ({ stored }) => stored),
   ...of(PROMPTS, (project) => listingOf('prompt', project)),
+  ...of([EXPERIMENTS], ({ experiments }) => experiments),
   ...of(familiesOf('dataset'), (scraped) =>
     scraped.project.datasets ? listingOf('dataset', scraped) : undefined,
   ),

@@ -67,6 +67,14 @@ const TRANSITION_COLUMNS = `t.transition_id, t.at, p.id AS project, t.kind, t.re
 const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id, t.record_name, f.settled_at, f.error_id,
   f.error_msg, f.error_msg_truncated, f.reason, f.cause_id AS cause, ${EXPERIMENT_OF_TRANSITION}`;
 
+/** The columns of an experiment `e`, which is joined with its project `p` and its name `l`. */
+const EXPERIMENT_COLUMNS = `e.label_id AS key, p.id AS project, l.text AS experiment, e.pending, e.running, e.completed,
+  e.failed, e.unknown, e.started_at, e.moved_at, e.ended_at, e.finished_at`;
+
+/** Whether an experiment `e` runs, or has ended after a move and is not finished. */
+const IS_UNFINISHED = `e.finished_at IS NULL
+  AND (e.pending + e.running > 0 OR e.started_at IS NOT NULL AND e.completed + e.failed + e.unknown > 0)`;
+
 /** The columns of a finish `f`, which is joined with its project `p` and its experiment `l`. */
 export const FINISH_COLUMNS = `f.finish_id, f.at, p.id AS project, l.text AS experiment, f.completed, f.failed, f.unknown,
   f.started_at, f.ended_at`;
@@ -237,6 +245,28 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
     return rows.map(toFailureRow);
   }
 
+  async unfinishedExperiments(
+    projects: readonly string[],
+    limit: number,
+  ): Promise<readonly ExperimentRow[]> {
+    // Without a sort: the service may have invented many.
+    const text = `
+WITH shown AS MATERIALIZED (
+  SELECT p.project_key, p.id, (
+    SELECT e.label_id FROM evalwatch.experiment e WHERE e.project_key = p.project_key AND ${IS_UNFINISHED}
+    ORDER BY e.label_id DESC LIMIT 1 OFFSET :others
+  ) AS first
+  FROM evalwatch.project p WHERE p.id IN (SELECT value FROM json_each(:projects))
+)
+SELECT ${EXPERIMENT_COLUMNS}
+FROM shown p CROSS JOIN evalwatch.experiment e CROSS JOIN evalwatch.label l
+WHERE e.project_key = p.project_key AND e.label_id >= coalesce(p.first, 0) AND ${IS_UNFINISHED} AND l.label_id = e.label_id
+ORDER BY e.label_id DESC`;
+    const asked = { projects: JSON.stringify(projects), others: limit - 1 };
+    const rows = await this.db.read<ExperimentColumns>('unfinished_experiments', text, asked);
+    return rows.map(toExperimentRow);
+  }
+
   async experiments(query: ExperimentQuery): Promise<readonly ExperimentRow[]> {
     const { project, experiment, since, after, limit } = query;
     const order = 'ORDER BY coalesce(e.moved_at, 0) DESC, e.label_id DESC';
@@ -252,8 +282,7 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
           after && '(coalesce(e.moved_at, 0), e.label_id) < (:afterMovedAt, :afterKey)',
         )}
         ${order} ${limited(query)})
-      SELECT e.label_id AS key, p.id AS project, l.text AS experiment, e.pending, e.running, e.completed, e.failed,
-        e.unknown, e.started_at, e.moved_at, e.ended_at, e.finished_at
+      SELECT ${EXPERIMENT_COLUMNS}
       FROM found CROSS JOIN evalwatch.experiment e CROSS JOIN evalwatch.label l CROSS JOIN evalwatch.project p
       WHERE e.project_key = found.project_key AND e.label_id = found.label_id AND l.label_id = e.label_id
         AND p.project_key = e.project_key

@@ -145,13 +145,14 @@ describe('the metrics of a running daemon', UNHURRIED, () => {
 
   it('include every metric with all its series once there is data for it', async () => {
     await using service = await startAlpha();
-    service.set({ p1: 'RUNNING', p2: 'PENDING', p3: 'RUNNING' });
+    service.set({ p1: 'RUNNING', p2: 'PENDING', p3: 'RUNNING' }, 'nightly-42');
     // Never answered, so it stays in the backlog.
     service.answer('p1', () => {});
     await using place = await workspace(service.url, {
       projects: [{ id: 'alpha', datasets: true }],
       web: { external_url: 'https://watch.example.com' },
       notify: [RECEIVER],
+      metrics: { experiments: 1 },
     });
     await using daemon = await startHere(place);
     await daemon.line('poll.completed');
@@ -170,6 +171,38 @@ describe('the metrics of a running daemon', UNHURRIED, () => {
       const alphas = sorted(seriesOf(fact)).filter((series) => !series.includes('quoted'));
       expect(sorted(family?.samples.keys() ?? [])).toEqual(alphas);
     }
+  });
+
+  it('count the prompts of the newest experiments that have not finished, as many as are configured', async () => {
+    await using service = await startAlpha();
+    service.set({ p0: 'COMPLETED' }, 'old');
+    await using place = await workspace(service.url, { metrics: { experiments: 2 } });
+    await using daemon = await startHere(place);
+    await daemon.line('project.baseline');
+    const url = await daemon.url();
+    const name = 'evalwatch_experiment_prompts';
+    const running = async () => {
+      const { families } = await scrape(url);
+      const series = [...(families.get(name)?.samples ?? [])].filter(([, count]) => count > 0);
+      return Object.fromEntries(series.map(([each, count]) => [each.slice(name.length), count]));
+    };
+    const of = (experiment: string, status = 'RUNNING') =>
+      `{project="alpha",experiment="${experiment}",status="${status}"}`;
+    expect(await running()).toEqual({});
+
+    for (const experiment of ['one', 'two', 'th"ree']) {
+      service.set({ [`${experiment}-1`]: 'RUNNING', [`${experiment}-2`]: 'RUNNING' }, experiment);
+      await daemon.line('prompt.transition', { prompt_id: `${experiment}-1` });
+    }
+    await vi.waitFor(async () => {
+      expect(await running()).toEqual({ [of(String.raw`th\"ree`)]: 2, [of('two')]: 2 });
+    }, PATIENCE);
+    service.set({ 'two-1': 'COMPLETED', 'two-2': 'FAILED' });
+    await daemon.line('experiment.finished', { experiment: 'two' });
+    expect(await running()).toEqual({ [of('one')]: 2, [of(String.raw`th\"ree`)]: 2 });
+    await place.configure({ metrics: { experiments: 0 } });
+    expect(await daemon.reload()).toEqual({ ok: true, reasons: [] });
+    expect(await running()).toEqual({});
   });
 
   const promtool = debianTool('prometheus', 'promtool') ?? '';

@@ -37,6 +37,7 @@ export interface ConfigurationChange {
   readonly log?: object;
   readonly heartbeat?: object;
   readonly notify?: readonly object[];
+  readonly metrics?: object;
   readonly schedule?: string;
   readonly missing_after?: number;
   readonly expect?: object;

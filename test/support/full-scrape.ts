@@ -4,7 +4,7 @@ import { KINDS, type Kind } from '../../src/domain/status.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
 import { POLL_FAILURE_REASONS, type PollFailureReason } from '../../src/monitor/errors.ts';
 import { afterFailure, afterSuccess, NEVER_POLLED } from '../../src/monitor/memory.ts';
-import type { Store } from '../../src/monitor/ports/store.ts';
+import type { ExperimentRow, Store } from '../../src/monitor/ports/store.ts';
 import { openStoreInProcess } from './store-in-process.ts';
 import { parseExposition, type ParsedFamily } from '../unit/metrics/parse-exposition.ts';
 import { fakeClock, listingOf } from './monitor.ts';
@@ -13,6 +13,13 @@ import { compareListing, type Changes } from '../../src/domain/transition.ts';
 import { withCause } from './failures.ts';
 
 const PROJECT = 'alpha';
+const EXPERIMENT: ExperimentRow = {
+  key: 1,
+  project: PROJECT,
+  experiment: 'nightly-42',
+  state: 'running',
+  counts: { RUNNING: 1 },
+};
 
 /**
  * Returns the families of /metrics over a real store, by name. `never polled`: one project, which watches its datasets.
@@ -66,6 +73,7 @@ export async function scrapeOf(
         }),
       }),
       ...(history === 'everything happened' && {
+        experiments: async () => [EXPERIMENT],
         worker: { owns: () => true, leaseExpiresAt: () => clock.now() },
       }),
       receivers: () =>

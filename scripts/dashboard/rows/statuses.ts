@@ -124,6 +124,19 @@ export const statuses: Row = {
       ['{{project}}: missing', `${told('project', 'evalwatch_prompts_missing')} > 0`],
       ['{{project}}: gone', `${grown('project', 'evalwatch_prompts_gone_total', INTERVAL)} > 0`],
     ),
+    lines(
+      {
+        title: 'Unfinished prompts of experiments',
+        description:
+          'Prompts that are PENDING or RUNNING, of the newest experiments that have not finished. Needs the option metrics.experiments.',
+        unit: 'short',
+        width: 24,
+      },
+      [
+        '{{project}}: {{experiment}}',
+        `sum by (project, experiment) (${told('project, experiment, status', 'evalwatch_experiment_prompts', 'status=~"PENDING|RUNNING"')})`,
+      ],
+    ).noValue('No experiment runs, or metrics.experiments is not set'),
     withStatusColors(
       areas(
         {

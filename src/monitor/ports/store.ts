@@ -402,6 +402,11 @@ export interface Store extends StoreReader {
   commitPoll(commit: PollCommit): Promise<Committed | undefined>;
   /** Whether the next complete listing of prompts can finish an experiment: then it is committed even without changes. */
   isFinishing(project: string): boolean;
+  /** For each of these projects, so many experiments that run, or have moved and not finished: the newest names first. */
+  unfinishedExperiments(
+    projects: readonly string[],
+    limit: number,
+  ): Promise<readonly ExperimentRow[]>;
   /** Stores the health of a poll that could not be committed, as soon as that succeeds, unless newer health comes first. */
   keepHealth(project: string, health: PollHealth): void;
   /** Failures that are not settled yet, oldest first. A logged failure is pending until it is settled. */

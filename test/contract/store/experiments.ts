@@ -25,6 +25,32 @@ export function describeExperiments(h: Harness): void {
       return (await pollItems(h.store, project, all('COMPLETED'), 3000))?.finishes ?? [];
     }
 
+    it('that have not finished are read by project, the newest names first', async () => {
+      const unfinished = async (limit: number) => {
+        const rows = await h.store.unfinishedExperiments(['p', 'q', 'unknown'], limit);
+        const found = Map.groupBy(rows, ({ project }) => project);
+        return ['p', 'q'].map((id) => found.get(id)?.map(({ experiment }) => experiment) ?? []);
+      };
+      expect(await unfinished(9)).toEqual([[], []]);
+      // One that runs since before the first listing, and one that had ended before it.
+      const before: Items = { a: ['RUNNING', 'first'], b: ['COMPLETED', 'never moved'] };
+      await poll(before, 1000);
+      await pollItems(h.store, 'q', { a: ['RUNNING', 'first'] }, 1000);
+      const ended: Items = { ...before, c: ['FAILED', 'ended'] };
+      await poll(ended, 2000);
+      await poll({ ...ended, d: ['RUNNING', 'gone'], e: ['RUNNING'] }, 2500);
+      const hard = "'; DROP TABLE project; --";
+      const last: Items = { ...ended, f: ['PENDING', hard] };
+      await poll(last, 3000, false);
+      expect(await unfinished(9)).toEqual([[hard, 'gone', 'first'], ['first']]);
+      expect(await unfinished(2)).toEqual([[hard, 'gone'], ['first']]);
+      const [newest] = await h.store.unfinishedExperiments(['p'], 1);
+      expect(newest).toMatchObject({ project: 'p', counts: { PENDING: 1, RUNNING: 0 } });
+      expect(await h.store.unfinishedExperiments(['q'], 9)).toHaveLength(1);
+      for (const at of [4000, 5000, 6000]) await poll(last, at);
+      expect(await unfinished(9)).toEqual([[hard, 'first'], ['first']]);
+    });
+
     it('finish with the commit that confirms their end, once', async () => {
       await poll({ a: ['RUNNING', 'e'], b: ['PENDING', 'e'], c: ['RUNNING', 'f'] }, 1000);
       const ended = { a: ['COMPLETED', 'e'], b: ['FAILED', 'e'], c: ['RUNNING', 'f'] } as const;

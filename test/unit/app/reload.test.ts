@@ -261,13 +261,22 @@ it('findChanges returns other changed options by their name in the file, without
     jitterMs: 1,
     missingAfter: 2,
     web: { enableLifecycle: true },
+    metrics: { experiments: 5 },
     log: { level: 'debug' },
     notify: [{ name: 'chat', url: { env: 'URL', value: 'secret' } }],
   });
 
   const changes = findChanges(before, after);
 
-  expect(changes.sections).toEqual(['service', 'jitter', 'missing_after', 'web', 'log', 'notify']);
+  expect(changes.sections).toEqual([
+    'service',
+    'jitter',
+    'missing_after',
+    'web',
+    'metrics',
+    'log',
+    'notify',
+  ]);
   expect(JSON.stringify(changes)).not.toMatch(/secret|one|two/);
 });
 

@@ -41,6 +41,8 @@ it.each([
   [{ service: { ...service, retries: 1.5 } }, false],
   [{ service: { ...service, max_requests_per_second: -0.5 } }, false],
   [{ service: { ...service, max_requests_per_second: 0.5 } }, true],
+  [{ metrics: { experiments: 100 } }, true],
+  [{ metrics: { experiments: 101 } }, false],
   [{ log: { level: 'warn' } }, true],
   [{ log: { level: 'warning' } }, false],
   [{ store: {} }, true],

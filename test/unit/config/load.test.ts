@@ -49,6 +49,7 @@ describe('a configuration file', () => {
         enableLifecycle: false,
         configFile: undefined,
       },
+      metrics: { experiments: 0 },
       log: { level: 'info' },
       heartbeat: undefined,
       notify: [],
@@ -100,6 +101,8 @@ web:
   external_url: https://Monitoring.example.com/evalwatch/
   enable_lifecycle: true
   config_file: web.yaml
+metrics:
+  experiments: 20
 log:
   level: debug
 `,
@@ -153,6 +156,7 @@ log:
         enableLifecycle: true,
         configFile: join(directory, 'web.yaml'),
       },
+      metrics: { experiments: 20 },
       log: { level: 'debug' },
       heartbeat: undefined,
       notify: [],
@@ -160,7 +164,7 @@ log:
   });
 
   it('has defaults for an empty section', async () => {
-    const text = minimal({ top: 'store:\nweb:\nlog:' });
+    const text = minimal({ top: 'store:\nweb:\nmetrics:\nlog:' });
     const { sources: _, ...whole } = await loadText(directory, minimal());
     expect(await loadText(directory, text)).toMatchObject(whole);
   });

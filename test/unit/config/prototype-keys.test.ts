@@ -38,6 +38,7 @@ describe.each(NAMES)('the name %s of Object.prototype', (name) => {
     ['a project', (key: string) => `projects:\n  - id: a\n    ${key}\n`],
     ['store', (key: string) => `store:\n  ${key}\n`],
     ['web', (key: string) => `web:\n  ${key}\n`],
+    ['metrics', (key: string) => `metrics:\n  ${key}\n`],
     ['log', (key: string) => `log:\n  ${key}\n`],
   ])('is rejected as an unknown key at its position in %s', async (_, write) => {
     const text = write(`${name}: { base_url: x, id: x }`);

@@ -1,9 +1,13 @@
 import { configApplied } from '../../support/expected.ts';
 import { describe, expect, it } from 'vitest';
 import { transitionPairs, type Kind } from '../../../src/domain/status.ts';
-import type { ProjectSnapshot, StoreSnapshot } from '../../../src/monitor/ports/store.ts';
+import type {
+  ExperimentRow,
+  ProjectSnapshot,
+  StoreSnapshot,
+} from '../../../src/monitor/ports/store.ts';
 import { NEVER_POLLED } from '../../../src/monitor/memory.ts';
-import { START, listing, setUp, snapshotOf, stored } from './setup.ts';
+import { START, listing, setUp, snapshotOf, stored, storeOf } from './setup.ts';
 
 /** Scrapes the series of a store, whose projects all watch their datasets if `datasets` is set. */
 async function scrapeStore(
@@ -101,6 +105,65 @@ describe('datasets', () => {
     const series = await scrapeStore(snapshotOf([stored('p')]), true);
     expect(series.get('evalwatch_datasets{project="p",status="RUNNING"}')).toBe(0);
     expect(namesOf(series, 'evalwatch_dataset_transitions_total')).toHaveLength(36);
+  });
+});
+
+describe('experiments', () => {
+  const row = (of: string, experiment: string, counts: ExperimentRow['counts']) =>
+    ({ key: 1, project: of, experiment, counts, state: 'running' }) as const;
+
+  /** Scrapes these experiments of `p` and `q`, of which this worker owns `p`. */
+  async function scrapeExperiments(...rows: readonly ExperimentRow[]) {
+    const asked: string[][] = [];
+    const { metrics, scrape } = setUp({
+      store: storeOf([stored('p')]),
+      worker: { owns: (id) => id === 'p', leaseExpiresAt: () => undefined },
+      experiments: async (projects) => {
+        asked.push([...projects]);
+        return rows;
+      },
+    });
+    metrics.observe(configApplied(['p', 'q']));
+    const series = await scrape();
+    const names = namesOf(series, 'evalwatch_experiment_prompts');
+    return { asked, found: names.map((name) => [name.slice(29, -1), series.get(name)]) };
+  }
+
+  it('have their prompts in all five statuses, of projects that this worker owns', async () => {
+    const nightly = row('p', 'nightly-42', { RUNNING: 2, FAILED: 1 });
+    const { asked, found } = await scrapeExperiments(nightly, row('q', 'other', { RUNNING: 1 }));
+    expect(asked).toEqual([['p']]);
+    expect(found).toEqual([
+      ['project="p",experiment="nightly-42",status="PENDING"', 0],
+      ['project="p",experiment="nightly-42",status="RUNNING"', 2],
+      ['project="p",experiment="nightly-42",status="COMPLETED"', 0],
+      ['project="p",experiment="nightly-42",status="FAILED"', 1],
+      ['project="p",experiment="nightly-42",status="UNKNOWN"', 0],
+    ]);
+  });
+
+  it('have labels of at most 100 characters on one line, none of them twice', async () => {
+    const long = '😀'.repeat(500);
+    const names = [`${long}a`, `${long}b`, 'a"\\\n', '\u001b[31m', '\\u001b[31m', ' '];
+    const { found } = await scrapeExperiments(
+      ...names.map((name, index) => row('p', name, { RUNNING: 10 ** index })),
+    );
+    const running = found.filter(([labels]) => labels?.toString().includes('RUNNING'));
+    const labelled = running.map(([labels, value]) => {
+      return [/experiment="(.*)",status/s.exec(String(labels))?.[1], value];
+    });
+    expect(labelled).toEqual([
+      [expect.stringMatching(/^😀{91}~[0-9a-f]{8}$/u), 1],
+      [expect.stringMatching(/^😀{91}~[0-9a-f]{8}$/u), 10],
+      [String.raw`a\"\\\\n`, 100],
+      [String.raw`\\u001b[31m`, 11_000],
+      [' ', 100_000],
+    ]);
+  });
+
+  it('have no series unless they are asked for', async () => {
+    const series = await scrapeStore(snapshotOf([stored('p')]));
+    expect(namesOf(series, 'evalwatch_experiment_prompts')).toEqual([]);
   });
 });
 
