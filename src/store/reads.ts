@@ -110,13 +110,13 @@ function labelConditions(query: LabelScope): readonly string[] {
   );
 }
 
-/** Restricts a query to transitions `t` of such records: they are found once, as look-ups for each transition take longer. */
+/** Restricts a query to transitions `t` of such prompts: they are found once, as look-ups for each transition take longer. */
 function ofLabels(query: LabelScope): string | false {
   const conditions = labelConditions(query);
   if (conditions.length === 0) return false;
   return `(t.project_key, t.kind, t.record_id) IN (
     SELECT r.project_key, r.kind, r.id FROM evalwatch.project p JOIN evalwatch.record r ON r.project_key = p.project_key
-    ${whereAll(query.project !== undefined && 'p.id = :project', ...conditions)})`;
+    ${whereAll("r.kind = 'prompt'", query.project !== undefined && 'p.id = :project', ...conditions)})`;
 }
 
 /**

@@ -40,7 +40,8 @@ function timeText(ms: number | undefined): string | undefined {
 
 function tookText({ state, startedAt, endedAt }: ExperimentRow): string | undefined {
   if (state !== 'finished' || startedAt === undefined || endedAt === undefined) return undefined;
-  return formatDuration(Math.max(0, endedAt - startedAt), 2);
+  const ms = Math.max(0, endedAt - startedAt);
+  return formatDuration(ms - (ms % 1000), 2);
 }
 
 const HELP = `

@@ -78,7 +78,8 @@ async function follow(options: Options, context: Context): Promise<never> {
       const rows = transitions.filter(
         (row) =>
           (project === undefined || row.project === project) &&
-          (experiment === undefined || (row.experiment ?? '') === experiment) &&
+          (experiment === undefined ||
+            (row.kind === 'prompt' && (row.experiment ?? '') === experiment)) &&
           (since === undefined || row.at >= since),
       );
       if (rows.length > 0) await print(rows);

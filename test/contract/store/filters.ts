@@ -25,6 +25,8 @@ export function describeFilters(h: Harness): void {
         await see('p', P, status, at);
         await see('q', Q, status, at + 10);
       }
+      await h.see('p', { dataset: 'RUNNING' }, 2000, 'dataset');
+      await h.see('p', { dataset: 'FAILED' }, 2100, 'dataset');
       for (const failure of await h.store.pendingFailures({ limitPerProject: 100 })) {
         const error_id = failure.promptId;
         const errorInfo = { error_id, error_msg: null };

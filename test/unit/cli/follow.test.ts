@@ -10,6 +10,7 @@ import { see } from '../store/sqlite/history.ts';
 import { commandLine } from '../../support/command-line.ts';
 import { ENTRY } from '../../support/entry.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
+import { pollItems } from '../../support/experiments.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 
 const PATIENCE = { timeout: 100_000, interval: 50 };
@@ -68,6 +69,21 @@ describe('transitions --follow', () => {
     child.kill('SIGINT');
     expect(await ended).toEqual([130, null]);
     expect(errors).toEqual([]);
+  });
+
+  it('prints only the transitions of prompts in the experiment, or in none', async () => {
+    const follow = (experiment: string) =>
+      start('transitions', '--follow', '--json', '--experiment', experiment).lines;
+    await pollItems(store, 'q', { a: ['RUNNING', 'e'], b: ['RUNNING'] }, 30);
+    const [inE, inNone] = [follow('e'), follow('')];
+    await vi.waitFor(() => expect([...inE, ...inNone].map(idOf)).toEqual([4, 5]), PATIENCE);
+    await see(store, 'q', { d: 'RUNNING' }, 31, 'dataset');
+    await pollItems(store, 'q', { a: ['FAILED', 'e'], b: ['FAILED'] }, 32);
+    await vi.waitFor(() => expect([inE.length, inNone.length]).toEqual([2, 2]), PATIENCE);
+    expect([inE.map(idOf), inNone.map(idOf)]).toEqual([
+      [4, 6],
+      [5, 7],
+    ]);
   });
 
   it('prints the table header once', async () => {

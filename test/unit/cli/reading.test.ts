@@ -14,7 +14,8 @@ import { commandLine, evalwatch } from '../../support/command-line.ts';
 import { ENTRY } from '../../support/entry.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
 import { compareListing } from '../../../src/domain/transition.ts';
-import { settle } from '../../support/failures.ts';
+import { type Items, pollItems } from '../../support/experiments.ts';
+import { settle, withCause } from '../../support/failures.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 
 const HOUR = 60 * 60 * 1000;
@@ -504,6 +505,91 @@ describe('causes', () => {
     expect(cause).toMatch(/^[ -~]+$/);
     expect(other).toMatch(/^1 +- +- +- +- +other +- +- +-$/);
     expect(more).toEqual([]);
+  });
+});
+
+describe('experiments', () => {
+  const WEIRD = '=cmd\u202e \u001b[31m';
+  const COUNTS = { PENDING: 0, RUNNING: 0, COMPLETED: 0, FAILED: 0, UNKNOWN: 0 };
+
+  /** Lets `nightly` of checkout-bot finish after 41 minutes, and prompts of other experiments and of none move later. */
+  beforeEach(() =>
+    withStore(async (store) => {
+      const end = { a: ['COMPLETED', 'nightly'], b: ['FAILED', 'nightly'] } as const;
+      const poll = (items: Items, at: number) => pollItems(store, 'checkout-bot', items, at);
+      await poll(
+        { a: ['RUNNING', 'nightly'], b: ['RUNNING', 'nightly'], c: ['RUNNING'] },
+        NOW - 9 * HOUR,
+      );
+      await poll({ a: ['COMPLETED', 'nightly'], b: ['RUNNING', 'nightly'] }, NOW - 8 * HOUR);
+      await poll(end, NOW - 8 * HOUR + 41 * 60_000 + 2500);
+      await poll(end, NOW - 7 * HOUR);
+      await pollItems(store, 'search', { d: ['RUNNING', WEIRD], e: ['RUNNING'] }, NOW - 2 * HOUR);
+      await pollItems(store, 'search', { d: ['FAILED', WEIRD], e: ['FAILED'] }, NOW - HOUR);
+    }),
+  );
+
+  it('prints a row for each, the last move first', async () => {
+    const { code, stdout, stderr } = await runProcess('experiments');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const time = (ms: number) => `${iso(ms).slice(0, 19)}Z`;
+    const moved = time(NOW - 8 * HOUR + 41 * 60_000 + 2500);
+    expect(cellsOf(stdout)).toEqual([
+      'project|state|PENDING|RUNNING|COMPLETED|FAILED|UNKNOWN|first_move|last_move|took|experiment',
+      `search|ended|0|0|0|1|0|${time(NOW - HOUR)}|${time(NOW - HOUR)}|-|=cmd\\u202e \\u001b[31m`,
+      `checkout-bot|finished|0|0|1|1|0|${time(NOW - 8 * HOUR)}|${moved}|41m2s|nightly`,
+    ]);
+  });
+
+  it('prints the rows of the API with --json, of one project, one name or the last time', async () => {
+    const nightly = {
+      project: 'checkout-bot',
+      experiment: 'nightly',
+      state: 'finished',
+      prompts: { ...COUNTS, COMPLETED: 1, FAILED: 1 },
+      first_move: iso(NOW - 8 * HOUR),
+      last_move: iso(NOW - 8 * HOUR + 41 * 60_000 + 2500),
+      ended: iso(NOW - 8 * HOUR + 41 * 60_000 + 2500),
+      finished: iso(NOW - 7 * HOUR),
+      duration_seconds: 2462.5,
+    };
+    expect(await json('experiments', '--project', 'checkout-bot')).toEqual([nightly]);
+    expect(await json('experiments', '--experiment', 'nightly')).toEqual([nightly]);
+    expect(await json('experiments', '--since', '2h')).toMatchObject([{ experiment: WEIRD }]);
+    expect(await json('experiments', '--limit', '1')).toMatchObject([{ experiment: WEIRD }]);
+  });
+
+  it('says that there are none', async () => {
+    const matched = await run('experiments', '--experiment', 'nobody');
+    expect(matched).toMatchObject({ code: 0, stdout: '', stderr: 'no experiments match\n' });
+  });
+
+  it.each<[command: string, experiment: string, ids: string]>([
+    ['status', 'nightly', 'a b'],
+    ['status', '', 'e'],
+    ['transitions', 'nightly', 'a b'],
+    ['transitions', '', 'e'],
+    ['failures', 'nightly', 'b'],
+    ['failures', '', 'e'],
+    ['export', WEIRD, 'd'],
+    ['export', '', 'e'],
+  ])('restricts %s by --experiment %j to %s', async (command, experiment, ids) => {
+    const asJson = command === 'export' ? [] : ['--json'];
+    const { code, stdout } = await run(command, '--experiment', experiment, ...asJson);
+    expect(code).toBe(0);
+    const found = Array.from(stdout.matchAll(/"prompt_id":"(\w)"/g), ([, id]) => id);
+    expect(new Set(found)).toEqual(new Set(ids.split(' ')));
+  });
+
+  it('restricts causes by --experiment', async () => {
+    await withStore(async (store) => {
+      for (const failure of await store.pendingFailures({ limitPerProject: 9 })) {
+        const errorInfo = { error_id: failure.promptId, error_msg: null };
+        await store.settleFailure(failure, withCause({ errorInfo, errorMsgTruncated: false }), NOW);
+      }
+    });
+    expect(await json('causes', '--experiment', 'nightly')).toMatchObject([{ error_id: 'b' }]);
+    expect(await json('causes', '--experiment', '')).toMatchObject([{ error_id: 'e' }]);
   });
 });
 
