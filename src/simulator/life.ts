@@ -170,9 +170,9 @@ export class Life {
     });
   }
 
-  /** Adds the prompts of an experiment. Sometimes something is wrong with nearly all of them. */
+  /** Adds the prompts of a new experiment. Sometimes something is wrong with nearly all of them. */
   #arrive(project: Project): void {
-    const experiment = this.#pick(EXPERIMENTS);
+    const experiment = `${this.#pick(EXPERIMENTS)}-${this.#created}`;
     // A project always has the same trouble.
     const cause = nth(SHARED_CAUSES, project.index);
     const error = this.#chance(CHANCE.trouble) ? cause(this.#between) : undefined;
