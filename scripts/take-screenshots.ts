@@ -19,6 +19,13 @@ const PICTURES = [
     height: 1400,
     colorScheme: 'light',
   },
+  {
+    file: 'experiment.png',
+    path: '/projects/checkout-bot/experiments/nightly-45',
+    width: 1100,
+    height: 1400,
+    colorScheme: 'light',
+  },
 ] as const;
 
 await mkdir(DIRECTORY, { recursive: true });

@@ -117,3 +117,12 @@ function hasPrompts(
 ): boolean {
   return PROMPT_STATUSES.some((status) => isOne(status) && (counts[status] ?? 0) > 0);
 }
+
+/**
+ * Returns the path of an experiment's page below the address of evalwatch; undefined for a name that a URL cannot end with, as
+ * it would lead elsewhere.
+ */
+export function experimentPath(project: string, experiment: string): string | undefined {
+  if (['', '.', '..'].includes(experiment)) return undefined;
+  return `projects/${encodeURIComponent(project.toWellFormed())}/experiments/${encodeURIComponent(experiment.toWellFormed())}`;
+}

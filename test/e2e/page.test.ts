@@ -1,5 +1,7 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { experimentPath } from '../../src/domain/experiment.ts';
+import { cleanUnicode } from '../../src/domain/visible.ts';
 import { IN_CI } from '../support/debian-tool.ts';
 import { startHere } from '../support/daemon-here.ts';
 import { workspace } from '../support/evalwatch.ts';
@@ -44,15 +46,28 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
   describe.each<{ name: string; paths: readonly string[]; looks: Look[] }>([
     {
       name: 'night',
-      paths: ['/', '/projects/checkout-bot', '/projects/search-ranking', '/projects/fraud-review'],
+      paths: [
+        '/',
+        '/projects/checkout-bot',
+        '/projects/checkout-bot/experiments/nightly-45',
+        '/projects/search-ranking',
+        '/projects/fraud-review',
+      ],
       looks: [
         ['/', 'light', PHONE],
         ['/projects/checkout-bot', 'dark', DESK],
+        ['/projects/checkout-bot/experiments/nightly-45', 'light', PHONE],
+        ['/projects/checkout-bot/experiments/nightly-45', 'dark', DESK],
       ],
     },
     {
       name: 'hostile',
-      paths: ['/', '/?page=2', ...HOSTILE.map((id) => `/projects/${encodeURIComponent(id)}`)],
+      paths: [
+        '/',
+        '/?page=2',
+        ...HOSTILE.map((id) => `/projects/${encodeURIComponent(id)}`),
+        ...HOSTILE.map((id) => `/${experimentPath(id, cleanUnicode(id))}`),
+      ],
       looks: [['/', 'dark', PHONE]],
     },
   ])('with the scenario $name', ({ name, paths, looks }) => {
@@ -162,6 +177,21 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       expect(await page.evaluate('document.activeElement.href')).toBe(focused);
       expect(await page.evaluate('window.scrollY')).toBe(1800);
       expect(await page.locator('.failures details[open]').count()).toBe(1);
+      expect(opened.wrong).toEqual([]);
+    });
+
+    it('updates the page of an experiment when one has finished', async () => {
+      const stream = stubStream();
+      const url = `${server.url}/projects/checkout-bot/experiments/nightly-45`;
+      await using opened = await openPage(browser, url, { viewport: PHONE }, stream.install);
+      await stream.asked();
+      const asOf = opened.page.locator('.as-of time');
+      const before = await asOf.innerText();
+
+      night.clock.advance(5 * SECOND);
+      await stream.send('experiment');
+
+      await expect.poll(() => asOf.innerText(), SLOW).not.toBe(before);
       expect(opened.wrong).toEqual([]);
     });
 
@@ -292,6 +322,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       '/?find=99',
       '/projects/crowd?status=PENDING',
       '/projects/crowd',
+      `/projects/crowd/experiments/4711%20${'x'.repeat(500)}`,
     ]) {
       const answer = await fetch(server.url + path);
       const { byteLength } = await answer.arrayBuffer();

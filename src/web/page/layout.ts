@@ -48,6 +48,7 @@ export function layout({ title, summary, main }: Page, frame: Frame): Html {
             <ul>
               <li><a href="${root}metrics">Metrics</a></li>
               <li><a href="${root}api/v1/projects">Projects as JSON</a></li>
+              <li><a href="${root}api/v1/experiments">Experiments</a></li>
               <li><a href="${root}api/v1/prompts">Prompts</a></li>
               <li><a href="${root}api/v1/transitions">Transitions</a></li>
               <li><a href="${root}api/v1/failures">Failures</a></li>

@@ -1,19 +1,21 @@
 import { html } from 'hono/html';
 import { causeOf } from '../../domain/cause.ts';
+import { experimentPath, type Experiment, type ExperimentState } from '../../domain/experiment.ts';
 import { NO_ERROR_INFO_WORDS } from '../../domain/failure.ts';
 import { promptUrl } from '../../domain/prompt-url.ts';
-import { UNFINISHED_STATUSES } from '../../domain/status.ts';
+import { PROMPT_STATUSES, UNFINISHED_STATUSES, type Status } from '../../domain/status.ts';
 import { counted, duration, grouped } from '../../domain/words.ts';
 import { MAX_GROUPED_FAILURES } from '../../monitor/ports/store.ts';
 import type {
   CauseList,
   CauseRow,
+  ExperimentRow,
   FailureRow,
   StatusRow,
   TransitionRow,
 } from '../../monitor/ports/store.ts';
 import { waitOf, type ProjectView, type Wait } from './model.ts';
-import { badge } from './plot.ts';
+import { badge, bar, legend } from './plot.ts';
 import {
   dayText,
   expectationText,
@@ -43,6 +45,8 @@ export interface ListContext {
   readonly root: string;
   /** Project of the page; undefined if the list has rows of several projects. */
   readonly project: string | undefined;
+  /** Experiment of the page; undefined if the list has rows of several experiments. */
+  readonly experiment: string | undefined;
   /** The configured projects of the page. */
   readonly views: readonly ProjectView[];
 }
@@ -50,6 +54,21 @@ export interface ListContext {
 export function projectLink(id: string, root: string): Html {
   const path = `${root}projects/${encodeURIComponent(id.toWellFormed())}`;
   return html`<a href="${path}">${shortUntrusted(id).shown}</a>`;
+}
+
+function experimentLink(project: string, experiment: string, root: string): Html {
+  const path = experimentPath(project, experiment);
+  const { shown } = shortUntrusted(experiment);
+  return path === undefined ? shown : html`<a href="${root}${path}">${shown}</a>`;
+}
+
+/** The experiment of a prompt, where it is not that of the page. */
+function experimentLine(
+  { project, experiment }: Pick<StatusRow, 'project' | 'experiment'>,
+  { experiment: shown, root }: ListContext,
+): Html | '' {
+  if (experiment === undefined || shown !== undefined) return '';
+  return html`<div class="quiet">in ${experimentLink(project, experiment, root)}</div>`;
 }
 
 /** Failures, newest first, each with its error_info; `whole` is the maximum length of an unfolded message. */
@@ -69,7 +88,7 @@ export function failureList(
             <div class="id">${promptId(row, context)}</div>
             ${timeWithAge(row.at, context.now)}
           </div>
-          ${nameLine(row.promptName)} ${failureDetails(row, whole)}
+          ${nameLine(row.promptName)} ${experimentLine(row, context)} ${failureDetails(row, whole)}
         </li>`,
     )}
   </ol>`;
@@ -94,26 +113,30 @@ function failureDetails({ settlement }: FailureRow, whole: number): Html {
   </dl>`;
 }
 
-/** Causes of the settled failures of the last day, each with its share of them; most frequent first. */
+/**
+ * Causes of settled failures, each with its share of them, most frequent first: of the last day, or all those of the experiment of
+ * the page.
+ */
 export function causeList({ causes, others }: CauseList, context: ListContext): Html {
-  const { project, root, now } = context;
-  const period = dayText(context.retentionMs);
+  const { project, experiment, root, now } = context;
+  const isOfDay = experiment === undefined;
+  const scope = isOfDay ? `of the last ${dayText(context.retentionMs)}` : 'of this experiment';
   if (causes.length === 0) {
-    return html`<p class="quiet">No failure of the last ${period} has a known cause.</p>`;
+    return html`<p class="quiet">No failure ${scope} has a known cause.</p>`;
   }
   const total = causes.reduce((sum, { count }) => sum + count, others.count);
   const pathOf = (cause: string) =>
-    `${root}api/v1/failures?${new URLSearchParams({ ...(project !== undefined && { project }), cause }).toString()}`;
+    `${root}api/v1/failures?${parameters({ project, experiment, cause })}`;
   const rows = causes.map((row): Row => {
     const projects =
       project === undefined
         ? html`<div class="quiet">in ${counted(row.projects, 'project')}</div>`
         : '';
     return [
-      causeName(row),
+      causeName(row, isOfDay && row.isNew),
       html`${shareOf(row.count, total, pathOf(row.cause))} ${projects}`,
       html`${timeWithAge(row.lastAt, now)}
-      ${row.isNew ? html`<div class="quiet">first ${utcTime(row.firstAt)}</div>` : ''}`,
+      ${isOfDay && row.isNew ? html`<div class="quiet">first ${utcTime(row.firstAt)}</div>` : ''}`,
     ];
   });
   if (others.count > 0) {
@@ -122,19 +145,19 @@ export function causeList({ causes, others }: CauseList, context: ListContext): 
   }
   const newest = total < MAX_GROUPED_FAILURES ? '' : `newest ${grouped(total)} `;
   return html`${table(
-      `Causes of the ${newest}failures of the last ${period}, most frequent first`,
+      `Causes of the ${newest}failures ${scope}, most frequent first`,
       ['Cause', 'Failures', 'Last seen'],
       rows,
     )}
     <p class="quiet">
       Failures have the same cause if their messages differ only in what varies. The newest message
-      is shown, and below it the shape of all, with <code>&lt;*&gt;</code> for what varies. A cause
-      is new if the store has no earlier failure with it. A failure counts as soon as its error_info
-      is known.
+      is shown, and below it the shape of all, with <code>&lt;*&gt;</code> for what varies.
+      ${isOfDay ? 'A cause is new if the store has no earlier failure with it.' : ''} A failure
+      counts as soon as its error_info is known.
     </p>`;
 }
 
-function causeName({ cause, errorInfo, isNew }: CauseRow): Html {
+function causeName({ cause, errorInfo }: CauseRow, isNew: boolean): Html {
   const message = errorInfo?.error_msg;
   const { shape } = causeOf(errorInfo);
   return html`<div class="head">
@@ -221,8 +244,66 @@ export function promptTable(rows: readonly StatusRow[], context: ListContext): H
   );
 }
 
+const STATES: Readonly<Record<ExperimentState, readonly [sign: string, className: string]>> = {
+  running: ['▶', 'RUNNING'],
+  ended: ['■', ''],
+  finished: ['✓', 'COMPLETED'],
+};
+
+/** `▶ running for 12 min`, `✓ finished after 41 min`. */
+export function experimentState({ state, startedAt, endedAt }: ExperimentRow, now: number): Html {
+  const [sign, className] = STATES[state];
+  const [word, until] = state === 'running' ? ['for', now] : ['after', endedAt];
+  const took =
+    startedAt === undefined || until === undefined ? '' : `${word} ${duration(until - startedAt)}`;
+  return html`<span class="status ${className}"
+      ><span aria-hidden="true">${sign}</span> ${state}</span
+    >
+    ${took}`;
+}
+
+/** Counts of an experiment, as a bar and in words. */
+export function experimentCounts(
+  counts: Experiment['counts'],
+  linkOf?: (status: Status) => string,
+): Html {
+  const shown = new Map(PROMPT_STATUSES.map((status) => [status, counts[status] ?? 0] as const));
+  const { COMPLETED = 0, FAILED = 0 } = counts;
+  return html`${bar(shown)} ${legend(shown, linkOf)}
+  ${FAILED === 0 ? '' : html`<div class="quiet">${shareText(FAILED, COMPLETED + FAILED)} of finished prompts failed</div>`}`;
+}
+
+/** Experiments of a project, and its prompts without one. */
+export function experimentTable(
+  { rows, others }: { rows: readonly ExperimentRow[]; others: Experiment['counts'] },
+  { project, root, now }: ListContext,
+): Html {
+  const cells = rows.map((row): Row => {
+    const last = row.movedAt === undefined ? '' : html`last move ${timeWithAge(row.movedAt, now)}`;
+    return [
+      experimentLink(row.project, row.experiment, root),
+      experimentCounts(row.counts),
+      html`${experimentState(row, now)}
+        <div class="quiet">${last}</div>`,
+    ];
+  });
+  if (PROMPT_STATUSES.some((status) => (others[status] ?? 0) > 0)) {
+    const path = `${root}api/v1/prompts?${parameters({ project, experiment: '' })}`;
+    cells.push([html`<a href="${path}">none</a>`, experimentCounts(others), html``]);
+  }
+  return table('Experiments, last move first', ['Experiment', 'Prompts', 'State'], cells);
+}
+
+/** Parameters of a URL, without those that are undefined. */
+export function parameters(given: Readonly<Record<string, string | undefined>>): string {
+  const set = new URLSearchParams();
+  for (const [name, value] of Object.entries(given)) if (value !== undefined) set.set(name, value);
+  return set.toString();
+}
+
 function promptCell(row: StatusRow, context: ListContext): Html {
-  return html`${idCell(promptId(row, context), row.project, context)} ${nameLine(row.promptName)}`;
+  return html`${idCell(promptId(row, context), row.project, context)} ${nameLine(row.promptName)}
+  ${experimentLine(row, context)}`;
 }
 
 /** The id of a prompt, linked to its page at the service where there is an address. */

@@ -1,10 +1,12 @@
 import { ownTurn } from '../../domain/turns.ts';
+import type { Experiment } from '../../domain/experiment.ts';
 import { isStuck, type StateExpectation, expectationIn } from '../../domain/limits.ts';
 import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { PromptStatus, UnfinishedStatus } from '../../domain/status.ts';
 import { unlessStoreFails } from '../../monitor/errors.ts';
 import type {
   CauseList,
+  ExperimentRow,
   FailureRow,
   MoveCount,
   ProjectSnapshot,
@@ -45,8 +47,8 @@ const CAUSES_SHOWN = 10;
 const WAITING_SHOWN = 10;
 /** Maximum numbers of rows in the lists of the overview, and of the page of a project. */
 export const ROWS_SHOWN = {
-  overview: { failures: 10, transitions: 20, prompts: 0 },
-  project: { failures: 20, transitions: 30, prompts: 50 },
+  overview: { failures: 10, transitions: 20, prompts: 0, experiments: 0 },
+  project: { failures: 20, transitions: 30, prompts: 50, experiments: 20 },
 } as const;
 
 /** What a page shows, of all projects or of one. */
@@ -74,6 +76,27 @@ export interface Reading {
   readonly waiting: readonly StatusRow[];
   /** Empty on the overview. */
   readonly prompts: readonly StatusRow[];
+  readonly experiments: {
+    /** Last move first; empty on the overview. */
+    readonly rows: readonly ExperimentRow[];
+    /** Prompts without one, by status. */
+    readonly others: Experiment['counts'];
+  };
+}
+
+/** What the page of an experiment shows. */
+export interface ExperimentData {
+  readonly views: readonly ProjectView[];
+  /** Undefined while the store cannot be read. */
+  readonly store:
+    | {
+        /** Undefined if no prompt of the project is in the experiment. */
+        readonly row: ExperimentRow | undefined;
+        readonly causes: CauseList;
+        readonly failures: readonly FailureRow[];
+        readonly prompts: readonly StatusRow[];
+      }
+    | undefined;
 }
 
 /** A configured project with its rows of the store. */
@@ -114,42 +137,97 @@ export async function readProject(
   project: string,
   { status, now }: { status: PromptStatus | undefined; now: number },
 ): Promise<PageData | undefined> {
-  const configured = content.project(project);
-  const isKnown = configured !== undefined || (await content.store.projects()).includes(project);
-  if (!isKnown) return undefined;
+  const configured = await knownProject(content, project);
+  if (configured === undefined) return undefined;
   const store = await unlessStoreFails(() =>
     read(content, now, ROWS_SHOWN.project, project, status),
   );
   await ownTurn();
-  return { store, views: viewsOf(configured === undefined ? [] : [configured], store, now) };
+  return { store, views: viewsOf(configured, store, now) };
+}
+
+/** Reads what the page of an experiment shows; undefined if its project is neither configured nor stored. */
+export async function readExperiment(
+  content: WebContent,
+  experiment: { readonly project: string; readonly experiment: string },
+  { status, now }: { status: PromptStatus | undefined; now: number },
+): Promise<ExperimentData | undefined> {
+  const configured = await knownProject(content, experiment.project);
+  if (configured === undefined) return undefined;
+  const { prompts: maxPrompts, failures: maxFailures } = ROWS_SHOWN.project;
+  const store = await unlessStoreFails(async () => {
+    const [[row], causes, failures, prompts] = await Promise.all([
+      content.store.experiments(experiment),
+      content.store.causes({ ...experiment, since: 0, limit: CAUSES_SHOWN }),
+      content.store.failures({ ...experiment, limit: maxFailures }),
+      content.store.statuses({ ...experiment, status, limit: maxPrompts }),
+    ]);
+    return { row, causes, failures, prompts };
+  });
+  await ownTurn();
+  return { store, views: viewsOf(configured, undefined, now) };
+}
+
+/** Returns the project if it is configured, nothing if it is only stored, and undefined otherwise. */
+async function knownProject(
+  content: WebContent,
+  project: string,
+): Promise<readonly ShownProject[] | undefined> {
+  const configured = content.project(project);
+  if (configured !== undefined) return [configured];
+  return (await content.store.projects()).includes(project) ? [] : undefined;
 }
 
 /** Reads the rows of one project or of all. */
 async function read(
   { store, snapshot: readSnapshot, retentionMs }: WebContent,
   now: number,
-  limits: { readonly failures: number; readonly transitions: number; readonly prompts: number },
+  limits: (typeof ROWS_SHOWN)[keyof typeof ROWS_SHOWN],
   project?: string,
   status?: PromptStatus,
 ): Promise<Reading> {
   const dayAgo = now - DAY_MS;
   const reading = readSnapshot(project);
   const history = { project, since: historyStart(now), spanMs: SPAN_MS, limit: MAX_MOVES };
-  const [snapshot, { moves, since }, counts, causes, failures, transitions, prompts, waiting] =
-    await Promise.all([
-      reading,
-      store.moves(history),
-      store.failureCounts({ project, since: dayAgo, limitPerProject: MAX_COUNTED }),
-      store.causes({ project, since: dayAgo, limit: CAUSES_SHOWN }),
-      store.failures({ project, limit: limits.failures }),
-      store.transitions({ project, limit: limits.transitions }),
-      limits.prompts === 0 ? [] : store.statuses({ project, status, limit: limits.prompts }),
-      reading.then(({ projects }) => longestWaiting(store, projects)),
-    ]);
+  const [
+    snapshot,
+    { moves, since },
+    counts,
+    causes,
+    failures,
+    transitions,
+    prompts,
+    waiting,
+    experiments,
+  ] = await Promise.all([
+    reading,
+    store.moves(history),
+    store.failureCounts({ project, since: dayAgo, limitPerProject: MAX_COUNTED }),
+    store.causes({ project, since: dayAgo, limit: CAUSES_SHOWN }),
+    store.failures({ project, limit: limits.failures }),
+    store.transitions({ project, limit: limits.transitions }),
+    limits.prompts === 0 ? [] : store.statuses({ project, status, limit: limits.prompts }),
+    reading.then(({ projects }) => longestWaiting(store, projects)),
+    project === undefined ? NO_EXPERIMENTS : readExperiments(store, project, limits.experiments),
+  ]);
   const failureCounts = new Map(counts.map((each) => [each.project, each.count]));
   const knownSince = Math.max(since, now - retentionMs);
-  const rows = { failures, transitions, waiting, prompts };
+  const rows = { failures, transitions, waiting, prompts, experiments };
   return { snapshot, moves, knownSince, failureCounts, causes, ...rows };
+}
+
+const NO_EXPERIMENTS = { rows: [], others: {} };
+
+async function readExperiments(
+  store: WebContent['store'],
+  project: string,
+  limit: number,
+): Promise<Reading['experiments']> {
+  const [rows, others] = await Promise.all([
+    store.experiments({ project, limit }),
+    store.withoutExperiment(project),
+  ]);
+  return { rows, others };
 }
 
 function viewsOf(

@@ -2,12 +2,16 @@ import { html } from 'hono/html';
 import { PROMPT_STATUSES, UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { PromptStatus, UnfinishedStatus } from '../../domain/status.ts';
 import { duration } from '../../domain/words.ts';
+import type { StatusRow } from '../../monitor/ports/store.ts';
 import type { ShownProject } from '../content.ts';
 import { countsOf, polls, stateLine, unmonitoredSince } from './card.ts';
 import { facts, section, type Page } from './layout.ts';
 import {
   causeList,
+  experimentTable,
   failureList,
+  parameters,
+  projectLink,
   promptTable,
   transitionTable,
   waitingTable,
@@ -18,11 +22,12 @@ import { plot } from './plot.ts';
 import { expectationText, failuresText, objectiveText, untrustedName, type Html } from './text.ts';
 
 /** Characters of a message that unfold: more than the longest error_msg has, unless some of them are escaped. */
-const WHOLE_MESSAGE = 8200;
-const BACK = html`<nav class="way" aria-label="Back"><a href="../">← All projects</a></nav>`;
+export const WHOLE_MESSAGE = 8200;
 
 export interface ProjectQuery {
   readonly project: string;
+  /** That of the page, if it is the page of an experiment. */
+  readonly experiment?: string;
   /** Restricts the list of prompts; undefined lists all. */
   readonly status: PromptStatus | undefined;
   /** A status that was asked for and does not exist. */
@@ -42,7 +47,7 @@ export function projectPage(
   return {
     title: `${verdict} · ${project} · evalwatch`,
     summary: failedText === undefined ? `${verdict}.` : `${verdict}. ${failedText}.`,
-    main: html`${BACK}
+    main: html`${wayBack('../')}
       <h1>${untrustedName(project)}</h1>
       ${
         view === undefined
@@ -61,6 +66,14 @@ export function projectPage(
           : lists(store, query, context)
       }`,
   };
+}
+
+/** Links to the overview and, from an experiment, to its project. */
+export function wayBack(root: string, project?: string): Html {
+  return html`<nav class="way" aria-label="Back">
+    <a href="${root}">← All projects</a>
+    ${project === undefined ? '' : html`/ ${projectLink(project, root)}`}
+  </nav>`;
 }
 
 /** Works without a script; the server refuses the form if a page of another site sends it. */
@@ -85,37 +98,63 @@ function counts(view: ProjectView, store: PageData['store'], context: ListContex
 
 function lists(
   store: NonNullable<PageData['store']>,
-  { project, status, unknownStatus }: ProjectQuery,
+  query: ProjectQuery,
   context: ListContext,
 ): readonly Html[] {
-  const more = (rows: keyof typeof ROWS_SHOWN.project) =>
-    store[rows].length < ROWS_SHOWN.project[rows]
-      ? ''
-      : html`<p class="quiet">
-          Only the newest are shown.
-          <a href="../api/v1/${rows}?project=${encodeURIComponent(project)}">All ${rows} as JSON</a>
-        </p>`;
+  const { experiments } = store;
   return [
+    experiments.rows.length === 0
+      ? html``
+      : section(
+          'experiments',
+          'Experiments',
+          html`${experimentTable(experiments, context)}
+          ${moreRows('experiments', experiments.rows, context)}`,
+        ),
     section('causes', 'Causes of failures', causeList(store.causes, context)),
     section(
       'failures',
       'Newest failures',
-      html`${failureList(store.failures, WHOLE_MESSAGE, context)} ${more('failures')}`,
+      html`${failureList(store.failures, WHOLE_MESSAGE, context)}
+      ${moreRows('failures', store.failures, context)}`,
     ),
     section('waiting', 'Longest waiting', waitingTable(store.waiting, context)),
-    section(
-      'prompts',
-      `Prompts${status === undefined ? '' : ` that are ${status}`}`,
-      html`${status === undefined ? '' : html`<p><a href="?#prompts">Show all</a></p>`}
-      ${unknownStatus === undefined ? '' : noSuchStatus(unknownStatus)}
-      ${promptTable(store.prompts, context)} ${more('prompts')}`,
-    ),
+    promptSection(store.prompts, query, context),
     section(
       'transitions',
       'Recent transitions',
-      html`${transitionTable(store.transitions, context)} ${more('transitions')}`,
+      html`${transitionTable(store.transitions, context)}
+      ${moreRows('transitions', store.transitions, context)}`,
     ),
   ];
+}
+
+/** Where to read more, if a list has as many rows as a page shows. */
+export function moreRows(
+  name: keyof typeof ROWS_SHOWN.project,
+  rows: readonly unknown[],
+  { project, experiment, root }: ListContext,
+): Html | '' {
+  if (rows.length < ROWS_SHOWN.project[name]) return '';
+  const path = `${root}api/v1/${name}?${parameters({ project, experiment })}`;
+  return html`<p class="quiet">
+    Only the newest are shown. <a href="${path}">All ${name} as JSON</a>
+  </p>`;
+}
+
+/** The prompts of the page, in one status or all. */
+export function promptSection(
+  rows: readonly StatusRow[],
+  { status, unknownStatus }: ProjectQuery,
+  context: ListContext,
+): Html {
+  return section(
+    'prompts',
+    `Prompts${status === undefined ? '' : ` that are ${status}`}`,
+    html`${status === undefined ? '' : html`<p><a href="?#prompts">Show all</a></p>`}
+    ${unknownStatus === undefined ? '' : noSuchStatus(unknownStatus)} ${promptTable(rows, context)}
+    ${moreRows('prompts', rows, context)}`,
+  );
 }
 
 function noSuchStatus(text: string): Html {
@@ -149,11 +188,11 @@ function verdictOf(view: ProjectView | undefined): string {
 }
 
 /** The page of a project that is neither configured nor stored. */
-export function unknownProjectPage(project: string): Page {
+export function unknownProjectPage(project: string, root: string): Page {
   return {
     title: 'Unknown project · evalwatch',
     summary: 'Unknown project.',
-    main: html`${BACK}
+    main: html`${wayBack(root)}
       <h1>Unknown project</h1>
       <div>
         There is no project ${untrustedName(project)} in the configuration or in the store. If it

@@ -7,10 +7,11 @@ import type { Clock } from '../../monitor/ports/clock.ts';
 import type { WebContent } from '../content.ts';
 import type { ConnectionEnv } from '../limits.ts';
 import { PATHS } from '../paths.ts';
+import { experimentPage, unknownExperimentPage } from './experiment.ts';
 import { layout, type Page } from './layout.ts';
-import { readOverview, readProject, type PageData } from './model.ts';
+import { readExperiment, readOverview, readProject, type PageData } from './model.ts';
 import { overviewPage } from './overview.ts';
-import { projectPage, unknownProjectPage } from './project.ts';
+import { projectPage, unknownProjectPage, type ProjectQuery } from './project.ts';
 
 /** Allows the own files of the page only: no inline script or style, no other host, no frame. */
 const SECURITY = {
@@ -33,7 +34,7 @@ interface MadePage {
   readonly body: string;
 }
 
-/** Routes of the status page: `/`, `/projects/<id>` and their assets. */
+/** Routes of the status page: `/`, `/projects/<id>`, `/projects/<id>/experiments/<name>` and their assets. */
 export function createPage(content: WebContent): Hono<ConnectionEnv> {
   const { clock, version } = content;
   const assets = loadAssets();
@@ -55,9 +56,20 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
     return String(await layout(page, { assets, version, now, root }));
   }
 
-  function listContext(now: number, root: string, { views }: PageData, project?: string) {
+  function listContext(
+    now: number,
+    root: string,
+    { views }: Pick<PageData, 'views'>,
+    { project, experiment }: Partial<ProjectQuery> = {},
+  ) {
     const { retentionMs } = content;
-    return { now, retentionMs, promptUrl: content.promptUrl(), root, views, project };
+    return { now, retentionMs, promptUrl: content.promptUrl(), root, views, project, experiment };
+  }
+
+  function statusOf(context: Context<ConnectionEnv>): Omit<ProjectQuery, 'project'> {
+    const asked = context.req.query('status')?.slice(0, MAX_LENGTH);
+    const status = PROMPT_STATUSES.find((each) => each === asked?.toUpperCase());
+    return { status, unknownStatus: status === undefined ? asked : undefined };
   }
 
   // The answer to "Poll now" leads back to a page, which has to show the poll.
@@ -85,18 +97,32 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
 
   app.get('/projects/:project', (context) => {
     const project = context.req.param('project');
-    const asked = context.req.query('status')?.slice(0, MAX_LENGTH);
-    const status = PROMPT_STATUSES.find((each) => each === asked?.toUpperCase());
-    const query = { project, status, unknownStatus: status === undefined ? asked : undefined };
+    const query = { project, ...statusOf(context) };
     return answer(context, ['/projects', query], async () => {
       const now = clock.now();
-      const data = await readProject(content, project, { status, now });
+      const data = await readProject(content, project, { status: query.status, now });
       if (data === undefined) {
-        return { status: 404, body: await render(unknownProjectPage(project), now, '../') };
+        return { status: 404, body: await render(unknownProjectPage(project, '../'), now, '../') };
       }
-      const lists = listContext(now, '../', data, project);
+      const lists = listContext(now, '../', data, query);
       const page = projectPage(data, query, content.isLifecycleEnabled(), lists);
       return { status: 200, body: await render(page, now, '../') };
+    });
+  });
+
+  app.get('/projects/:project/experiments/:experiment', (context) => {
+    const { project, experiment } = context.req.param();
+    const query = { project, experiment, ...statusOf(context) };
+    return answer(context, ['/experiments', query], async () => {
+      const now = clock.now();
+      const root = '../../../';
+      const data = await readExperiment(content, query, { status: query.status, now });
+      if (data === undefined) {
+        return { status: 404, body: await render(unknownProjectPage(project, root), now, root) };
+      }
+      const page = experimentPage(data, query, listContext(now, root, data, query));
+      if (page !== undefined) return { status: 200, body: await render(page, now, root) };
+      return { status: 404, body: await render(unknownExperimentPage(query, root), now, root) };
     });
   });
 

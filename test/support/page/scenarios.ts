@@ -1,7 +1,8 @@
 import type { Settlement } from '../../../src/domain/failure.ts';
 import { randomNumbers } from '../../../proof/random.ts';
+import { cleanUnicode } from '../../../src/domain/visible.ts';
 import { BY_DEFAULT } from '../expected.ts';
-import { HOUR, MINUTE, NIGHT, openPageWorld, SECOND, type PageWorld } from './world.ts';
+import { HOUR, MINUTE, NIGHT, openPageWorld, SECOND, type PageWorld, type Shown } from './world.ts';
 
 /** Creates a night with every trouble: two projects whose polls fail, a new one, failures, and prompts that wait long. */
 export async function nightScenario(): Promise<PageWorld> {
@@ -25,22 +26,21 @@ export async function nightScenario(): Promise<PageWorld> {
       if (random() < 0.2) shown[`${project}-${1000 + step}`] = 'PENDING';
       if (project === 'summaries') shown['summaries-7'] = 'RUNNING';
       if (project === 'fraud-review') shown['fraud-review-3'] = 'PENDING';
-      await world.see(project, shown);
+      await world.see(project, inExperiments(shown));
     }
   }
   await world.see('fraud-review', { labels: 'COMPLETED', holdout: 'RUNNING' }, 'dataset');
   clock.set(NIGHT - 95 * SECOND);
   const checkout = { ...prompts.get('checkout-bot'), 'checkout-bot-1007': 'RUNNING' };
-  await world.see('checkout-bot', checkout);
+  await world.see('checkout-bot', inExperiments(checkout));
   clock.set(NIGHT - 40 * SECOND);
-  await world.see('checkout-bot', { ...checkout, 'checkout-bot-1007': 'FAILED' });
+  await world.see('checkout-bot', inExperiments({ ...checkout, 'checkout-bot-1007': 'FAILED' }));
   await world.settle(() => ERRORS[Math.floor(random() * ERRORS.length)]);
   clock.set(NIGHT - 12 * SECOND);
-  await world.see('checkout-bot', {
-    ...checkout,
-    'checkout-bot-1007': 'FAILED',
-    'checkout-bot-2': 'FAILED',
-  });
+  await world.see(
+    'checkout-bot',
+    inExperiments({ ...checkout, 'checkout-bot-1007': 'FAILED', 'checkout-bot-2': 'FAILED' }),
+  );
   clock.set(NIGHT - 3 * SECOND);
   await world.configure([...projects, 'translation-quality'], { datasets: true });
   await world.fail('search-ranking', 'auth', 378);
@@ -49,11 +49,26 @@ export async function nightScenario(): Promise<PageWorld> {
     url: 'https://evaluation.example.com/v2/projects/summaries/prompts/',
   });
   for (const project of ['support-triage', 'fraud-review']) {
-    await world.see(project, prompts.get(project) ?? {});
+    await world.see(project, inExperiments(prompts.get(project) ?? {}));
   }
   expectAtNight(world);
   clock.set(NIGHT);
   return world;
+}
+
+/** Adds the experiment of each prompt, by the number in its id; some have none. */
+function inExperiments(shown: Readonly<Record<string, string>>): Readonly<Record<string, Shown>> {
+  const of = (id: string) => {
+    const number = Number(id.split('-').at(-1));
+    if (number % 8 === 7) return undefined;
+    return `nightly-${number < 1000 ? 38 : 39 + Math.floor((number - 1000) / 40)}`;
+  };
+  return Object.fromEntries(
+    Object.entries(shown).map(([id, status]) => {
+      const experiment = of(id);
+      return [id, { status, ...(experiment !== undefined && { experiment }) }];
+    }),
+  );
 }
 
 /** Sets limits of every source, and teams. */
@@ -109,29 +124,34 @@ const ERRORS: readonly Settlement[] = [
   },
 ];
 
-/** Creates 300 projects with 10 prompts each, of which every hundredth cannot be polled, and `crowd` with 10,000 prompts. */
+/** Creates 300 projects with 10 prompts each, of which every hundredth cannot be polled, and `crowd` with 10,000 prompts in as many experiments. */
 export async function largeScenario(): Promise<PageWorld> {
   const world = await openPageWorld(NIGHT - HOUR);
   const projects = Array.from({ length: 300 }, (_, index) => `project-${index}`);
   await world.configure(['crowd', ...projects]);
   const statuses = ['COMPLETED', 'RUNNING', 'FAILED', 'PENDING'];
+  // Each prompt has an experiment of its own, as no service should do.
+  const shown = (index: number, status: string) =>
+    ({ status, experiment: `${index} ${'x'.repeat(500)}` }) as const;
   const crowd = (status: string) =>
-    Object.fromEntries(Array.from({ length: 10_000 }, (_, index) => [`prompt-${index}`, status]));
+    Object.fromEntries(
+      Array.from({ length: 10_000 }, (_, index) => [`prompt-${index}`, shown(index, status)]),
+    );
   await world.see('crowd', crowd('PENDING'));
   for (const [turn, ago] of [HOUR, MINUTE].entries()) {
     world.clock.set(NIGHT - ago);
     for (const [number, project] of projects.entries()) {
-      const shown = Array.from({ length: 10 }, (_, index) => [
+      const few = Array.from({ length: 10 }, (_, index) => [
         `${project}-prompt-${index}`,
         statuses[(number + index + turn) % statuses.length] ?? 'PENDING',
       ]);
-      await world.see(project, Object.fromEntries(shown));
+      await world.see(project, Object.fromEntries(few));
     }
   }
   await world.see('crowd', {
     ...crowd('RUNNING'),
-    'prompt-17': 'PENDING',
-    'prompt-4711': 'FAILED',
+    'prompt-17': shown(17, 'PENDING'),
+    'prompt-4711': shown(4711, 'FAILED'),
   });
   for (let number = 0; number < 300; number += 100)
     await world.fail(`project-${number}`, 'timeout');
@@ -174,7 +194,7 @@ export const HOSTILE = [
 /** Number of {@link HOSTILE} texts of each project; each page shows different ones. */
 const HOSTILE_EACH = 4;
 
-/** Creates projects, prompts, names, raw statuses and errors from {@link HOSTILE} texts, each text in each place. */
+/** Creates projects, prompts, names, experiments, raw statuses and errors from {@link HOSTILE} texts, each text in each place. */
 export async function hostileScenario(): Promise<PageWorld> {
   const world = await openPageWorld(NIGHT - HOUR);
   await world.configure(HOSTILE);
@@ -185,7 +205,7 @@ export async function hostileScenario(): Promise<PageWorld> {
   for (const { project, texts } of prompts) {
     const running = texts.map((text) => [
       text,
-      { status: 'RUNNING', name: text.repeat(2).slice(0, 1024) },
+      { status: 'RUNNING', name: text.repeat(2).slice(0, 1024), experiment: cleanUnicode(text) },
     ]);
     await world.see(project, Object.fromEntries(running));
   }
@@ -193,7 +213,11 @@ export async function hostileScenario(): Promise<PageWorld> {
   for (const { project, texts } of prompts) {
     const failed = texts.map((text, index) => [
       text,
-      { status: index % 2 === 0 ? 'FAILED' : text, name: text },
+      {
+        status: index % 2 === 0 ? 'FAILED' : text,
+        name: text,
+        experiment: cleanUnicode(text),
+      },
     ]);
     await world.see(project, Object.fromEntries(failed));
   }

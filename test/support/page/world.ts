@@ -32,8 +32,9 @@ export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
 export const HOUR = 60 * MINUTE;
 
-/** Raw status of a record, alone or with its name. */
-type Shown = string | { readonly status: string; readonly name: string };
+/** Raw status of a record, alone or with its name and experiment. */
+export type Shown =
+  string | { readonly status: string; readonly name?: string; readonly experiment?: string };
 
 /** A status page over a real store whose clock stands still; `await using` removes it. */
 export interface PageWorld extends AsyncDisposable {
@@ -174,9 +175,9 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
 }
 
 function recordOf(id: string, shown: Shown): ObservedRecord {
-  const { status: raw, name } =
-    typeof shown === 'string' ? { status: shown, name: `name of ${id}` } : shown;
+  const all: Exclude<Shown, string> = typeof shown === 'string' ? { status: shown } : shown;
+  const { status: raw, name = `name of ${id}`, experiment } = all;
   const status = statusOf(raw);
   const statusRaw = status === 'UNKNOWN' ? raw : undefined;
-  return { id, status, statusRaw, name, timestamp: undefined };
+  return { id, status, statusRaw, name, timestamp: undefined, experiment };
 }

@@ -2,7 +2,7 @@
 
 const EVENTS = new URL('../api/v1/events', import.meta.url);
 /** Delay between an event and the fetch of the page. Polls are frequent and rarely change the page. */
-const DELAYS_MS = { transition: 1000, failure: 1000, reset: 1000, poll: 10_000 };
+const DELAYS_MS = { transition: 1000, failure: 1000, experiment: 1000, reset: 1000, poll: 10_000 };
 const REGULARLY_MS = 30_000;
 /** Pause after a fetch, as a multiple of its duration: a slow server is asked less often. */
 const PAUSE_PER_COST = 10;

@@ -1,0 +1,81 @@
+import { html } from 'hono/html';
+import { counted } from '../../domain/words.ts';
+import { facts, section, type Page } from './layout.ts';
+import {
+  causeList,
+  experimentCounts,
+  experimentState,
+  failureList,
+  type ListContext,
+} from './lists.ts';
+import type { ExperimentData } from './model.ts';
+import { moreRows, promptSection, wayBack, WHOLE_MESSAGE, type ProjectQuery } from './project.ts';
+import { capitalized, timeWithAge, untrustedName } from './text.ts';
+
+export type ExperimentQuery = ProjectQuery & { readonly experiment: string };
+
+/** The page of one experiment; undefined if no prompt of the project is in it. */
+export function experimentPage(
+  { store }: ExperimentData,
+  query: ExperimentQuery,
+  context: ListContext,
+): Page | undefined {
+  const { project, experiment } = query;
+  const heading = html`${wayBack(context.root, project)}
+    <h1>${untrustedName(experiment)}</h1>`;
+  if (store === undefined) {
+    return {
+      title: `${experiment} · ${project} · evalwatch`,
+      summary: 'The store cannot be read.',
+      main: html`${heading}
+        <p class="state bad"><strong>✗ The store cannot be read</strong></p>`,
+    };
+  }
+  const { row, causes, failures, prompts } = store;
+  if (row === undefined) return undefined;
+  const time = (ms: number | undefined) => ms !== undefined && timeWithAge(ms, context.now);
+  const verdict = capitalized(row.state);
+  const failed = counted(row.counts.FAILED ?? 0, 'prompt');
+  return {
+    title: `${verdict} · ${experiment} · ${project} · evalwatch`,
+    summary: `${verdict}. ${failed} failed.`,
+    main: html`${heading}
+      <p class="lead">${experimentState(row, context.now)}</p>
+      ${facts('polls', [
+        ['First move', time(row.startedAt) || 'not seen'],
+        ['Last move', time(row.movedAt) || 'not seen'],
+        ['Ended', time(row.endedAt) || undefined],
+        ['Finished', time(row.finishedAt) || undefined],
+      ])}
+      ${section(
+        'counts',
+        'Prompts by status',
+        experimentCounts(row.counts, (each) => `?status=${each}#prompts`),
+      )}
+      ${section('causes', 'Causes of failures', causeList(causes, context))}
+      ${section(
+        'failures',
+        'Newest failures',
+        html`${failureList(failures, WHOLE_MESSAGE, context)}
+        ${moreRows('failures', failures, context)}`,
+      )}
+      ${promptSection(prompts, query, context)}`,
+  };
+}
+
+/** The page of an experiment that no prompt is in. */
+export function unknownExperimentPage(
+  { project, experiment }: ExperimentQuery,
+  root: string,
+): Page {
+  return {
+    title: 'Unknown experiment · evalwatch',
+    summary: 'Unknown experiment.',
+    main: html`${wayBack(root, project)}
+      <h1>Unknown experiment</h1>
+      <div>
+        No prompt of this project is in the experiment ${untrustedName(experiment)}. If there were
+        some, they are gone or in another experiment by now.
+      </div>`,
+  };
+}

@@ -1,0 +1,204 @@
+import { describe, expect, it } from 'vitest';
+import { StoreError } from '../../../../src/monitor/errors.ts';
+import type { WebContent } from '../../../../src/web/content.ts';
+import { createPage } from '../../../../src/web/page/routes.ts';
+import { HOUR, MINUTE, NIGHT, openPageWorld } from '../../../support/page/world.ts';
+import { storeWith } from '../../../support/store-with.ts';
+
+const PROJECT = '/projects/alpha';
+const NIGHTLY = `${PROJECT}/experiments/nightly-42`;
+
+/** Lets `nightly-42` of alpha finish after 41 minutes with two failures, and `weekly` run. One prompt has no experiment. */
+async function setUp() {
+  const world = await openPageWorld(NIGHT - 3 * HOUR);
+  await world.configure(['alpha', 'beta']);
+  const see = (...statuses: string[]) =>
+    world.see('alpha', {
+      ...Object.fromEntries(
+        statuses.map((status, n) => [`n${n}`, { status, experiment: 'nightly-42' }]),
+      ),
+      w: { status: 'RUNNING', experiment: 'weekly' },
+      lonely: 'COMPLETED',
+    });
+  await see('PENDING', 'PENDING', 'PENDING');
+  world.clock.advance(MINUTE);
+  await see('RUNNING', 'PENDING', 'PENDING');
+  world.clock.advance(41 * MINUTE);
+  await see('FAILED', 'FAILED', 'COMPLETED');
+  await world.settle((id) => ({
+    errorInfo: { error_id: 'PARSE', error_msg: `row ${id.slice(1)} is no JSON` },
+    errorMsgTruncated: false,
+  }));
+  world.clock.advance(MINUTE);
+  await see('FAILED', 'FAILED', 'COMPLETED');
+  const read = async (path: string, change: Partial<WebContent> = {}) => {
+    const answer = await createPage({ ...world.content, ...change }).request(path);
+    const html = await answer.text();
+    return { status: answer.status, html, text: textOf(html) };
+  };
+  return Object.assign(world, { read });
+}
+
+function textOf(html: string): string {
+  return html
+    .replaceAll(/<(svg|head)\b[\s\S]*?<\/\1>|<\/(?:d[dt]|t[dh])>/g, ' ')
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll(/\s+/g, ' ');
+}
+
+const sectionOf = (text: string, from: string, to: string) =>
+  text.slice(text.indexOf(from), text.indexOf(to));
+
+describe('the experiments of a project on its page', () => {
+  it('show their prompts by status, their state and how long they took, and last what has none', async () => {
+    await using world = await setUp();
+
+    const { text, html } = await world.read(PROJECT);
+
+    const section = sectionOf(text, 'Experiments, last', 'Causes of failures');
+    expect(section).toMatch(
+      /nightly-42 ✗ FAILED 2 ✓ COMPLETED 1 67 % of finished prompts failed ✓ finished after 41 min last move 1 min ago/,
+    );
+    expect(section).toMatch(/weekly ▶ RUNNING 1 ▶ running none ✓ COMPLETED 1/);
+    expect(section.indexOf('nightly-42')).toBeLessThan(section.indexOf('weekly'));
+    expect(html).toContain('<a href="../projects/alpha/experiments/nightly-42">');
+    expect(html).toContain('href="../api/v1/prompts?project=alpha&amp;experiment="');
+  });
+
+  it('are left out if it has none, and on the overview', async () => {
+    await using world = await setUp();
+    await world.see('beta', { a: 'RUNNING' });
+    for (const path of ['/', '/projects/beta']) {
+      expect((await world.read(path)).html).not.toContain('Experiments, last');
+    }
+  });
+
+  it('are the 20 that moved last, with a link to all', async () => {
+    await using world = await setUp();
+    const of = (status: string) =>
+      Object.fromEntries(
+        Array.from({ length: 30 }, (_, n) => [`p${n}`, { status, experiment: `${n} of 30` }]),
+      );
+    await world.see('beta', of('RUNNING'));
+    await world.see('beta', of('FAILED'));
+
+    const { text, html } = await world.read('/projects/beta');
+
+    const section = sectionOf(text, 'Experiments, last', 'Causes of failures');
+    expect(section.match(/\d+ of 30/g)).toHaveLength(20);
+    expect(section).toContain('Only the newest are shown. All experiments as JSON');
+    expect(html).toContain('href="../api/v1/experiments?project=beta"');
+  });
+
+  it('are named where their prompts and failures are listed', async () => {
+    await using world = await setUp();
+    const { text } = await world.read(PROJECT);
+    expect(sectionOf(text, 'Newest failures', 'Longest waiting')).toContain('in nightly-42');
+    expect(sectionOf(text, 'Prompts, newest', 'Recent trans')).toMatch(
+      /n2 name of n2 in nightly-42/,
+    );
+  });
+});
+
+describe('the page of an experiment', () => {
+  it('shows its state, its times and its prompts by status', async () => {
+    await using world = await setUp();
+
+    const { status, text, html } = await world.read(NIGHTLY);
+
+    expect(status).toBe(200);
+    expect(html).toContain('<title>Finished · nightly-42 · alpha · evalwatch</title>');
+    expect(html).toContain('data-summary="Finished. 2 prompts failed."');
+    expect(text).toMatch(
+      /✓ finished after 41 min First move 42 min ago .* Last move 1 min ago .* Ended 1 min ago .* Finished now/,
+    );
+    expect(html).toContain('<a href="?status=FAILED#prompts">');
+  });
+
+  it('shows the causes of its failures, its failures and its prompts, and nothing of others', async () => {
+    await using world = await setUp();
+    await world.see('alpha', { other: 'RUNNING', w: { status: 'FAILED', experiment: 'weekly' } });
+    world.clock.advance(48 * HOUR);
+
+    const { text, html } = await world.read(NIGHTLY);
+
+    const causes = sectionOf(text, 'Causes of failures', 'Newest failures');
+    expect(causes).toMatch(/PARSE [\da-f]{16} row 1 is no JSON .* 2 failures, 100 %/);
+    expect(causes).not.toMatch(/new PARSE|A cause is new/);
+    expect(html).toMatch(
+      /failures\?project=alpha&amp;experiment=nightly-42&amp;cause=[\da-f]{16}"/,
+    );
+    const rest = text.slice(text.indexOf('Newest failures'));
+    for (const id of ['n0', 'n1', 'n2']) expect(rest).toContain(`name of ${id}`);
+    expect(rest).not.toMatch(/weekly|lonely|in nightly-42|name of w/);
+  });
+
+  it('lists only prompts of the requested status', async () => {
+    await using world = await setUp();
+    const { text } = await world.read(`${NIGHTLY}?status=completed`);
+    const prompts = text.slice(text.indexOf('Prompts that are COMPLETED'));
+    expect(prompts).toContain('n2');
+    expect(prompts).not.toContain('n1');
+  });
+
+  it('is an HTML 404 if no prompt is in it, or the project is unknown', async () => {
+    await using world = await setUp();
+    const unknown = await world.read(`${PROJECT}/experiments/%3Cb%3E`);
+    const elsewhere = await world.read('/projects/beta/experiments/nightly-42');
+    const nowhere = await world.read('/projects/nobody/experiments/nightly-42');
+    expect([unknown.status, elsewhere.status, nowhere.status]).toEqual([404, 404, 404]);
+    expect(unknown.text).toContain('in the experiment &lt;b&gt;.');
+    expect(nowhere.text).toContain('There is no project nobody');
+  });
+
+  it('says that the store cannot be read', async () => {
+    await using world = await setUp();
+    const broken = () => Promise.reject(new StoreError('io', 'page 7'));
+    const store = storeWith(world.store, { experiments: broken });
+    const { status, text } = await world.read(NIGHTLY, { store });
+    expect(status).toBe(200);
+    expect(text).toContain('The store cannot be read');
+    expect(text).not.toContain('page 7');
+  });
+
+  it.each([
+    'a/b',
+    '..%2f',
+    '...',
+    'a b',
+    '100%',
+    '%2e%2e',
+    '?x=1#y',
+    'ü\u202E',
+    '__proto__',
+    '"><b>',
+  ])(
+    'is reachable through its link on the page of the project for the name %j',
+    async (experiment) => {
+      await using world = await setUp();
+      const project = 'p/ü%';
+      await world.configure([project]);
+      await world.see(project, { a: { status: 'RUNNING', experiment } });
+
+      const { html } = await world.read(`/projects/${encodeURIComponent(project)}`);
+      const [, href = ''] =
+        /<a href="\.\.(\/projects\/[^"]+\/experiments\/[^"]+)"/.exec(html) ?? [];
+      const { pathname } = new URL(href.replaceAll('&#39;', "'"), 'http://host');
+      const { status, text } = await world.read(pathname);
+
+      expect(status).toBe(200);
+      expect(text).toContain('name of a');
+    },
+  );
+
+  it.each(['.', '..'])(
+    'does not exist for the name %j, which no URL can end with',
+    async (name) => {
+      await using world = await setUp();
+      await world.see('beta', { a: { status: 'RUNNING', experiment: name } });
+      const { text, html } = await world.read('/projects/beta');
+      expect(sectionOf(text, 'Experiments, last', 'Causes of')).toContain(`${name} ▶ RUNNING 1`);
+      expect(html).not.toContain('/experiments/');
+    },
+  );
+});
