@@ -75,33 +75,29 @@ const SUBSCRIBED = `evalwatch.receiver r CROSS JOIN evalwatch.project p LEFT JOI
 const POSITION = 'CASE WHEN w.mark > r.since THEN w.mark ELSE r.since END';
 const IS_SUBSCRIPTION = 'r.receiver = :receiver AND r.kind = :kind';
 
-const IS_PENDING = 'SELECT 1 FROM evalwatch.failure f WHERE f.settled_at IS NULL AND';
-
+const TRANSITIONS = { table: 'evalwatch.transition', number: 't.transition_id', index: '' };
 /**
- * Where the moves `t` of a kind are, by which number, which of them are meant, with what index, and which wait for an outcome:
- * a finish for those of all failures of its project, because any of them can be of its prompts.
+ * Where the moves `t` of a kind are, by which number, which of them are meant, with what index, and which failures `f` they wait
+ * for: a finish for all of its project, because any of them can be of its prompts.
  */
 const MOVES = {
   failed: {
-    table: 'evalwatch.transition',
-    number: 't.transition_id',
+    ...TRANSITIONS,
     condition: "t.kind = 'prompt' AND t.to_status = 'FAILED'",
     index: 'INDEXED BY transition_failed',
-    isWaiting: `EXISTS (${IS_PENDING} f.transition_id = t.transition_id)`,
+    waitsFor: 'f.transition_id = t.transition_id',
   },
   completed: {
-    table: 'evalwatch.transition',
-    number: 't.transition_id',
+    ...TRANSITIONS,
     condition: "t.kind = 'prompt' AND t.to_status = 'COMPLETED'",
-    index: '',
-    isWaiting: 'false',
+    waitsFor: 'false',
   },
   finished: {
     table: 'evalwatch.finish',
     number: 't.finish_id',
     condition: 'true',
     index: '',
-    isWaiting: `EXISTS (${IS_PENDING} f.project_key = t.project_key)`,
+    waitsFor: 'f.project_key = t.project_key',
   },
 } as const;
 
@@ -119,13 +115,14 @@ function firstMoves(kind: MoveQuery['kind']): string {
 }
 
 function dueMoves(kind: MoveQuery['kind']): string {
-  const { table, number, condition, isWaiting } = MOVES[kind];
+  const { table, number, condition, waitsFor } = MOVES[kind];
   return `
 WITH start AS (
   SELECT p.project_key, ${POSITION} AS position FROM ${SUBSCRIBED} WHERE ${IS_SUBSCRIPTION} AND p.id = :project
 ),
 move AS MATERIALIZED (
-  SELECT ${number} AS number, t.at, t.at > :waitsSince AND t.at <= :now AND ${isWaiting} AS waits
+  SELECT ${number} AS number, t.at, t.at > :waitsSince AND t.at <= :now
+    AND EXISTS (SELECT 1 FROM evalwatch.failure f WHERE f.settled_at IS NULL AND ${waitsFor}) AS waits
   FROM start CROSS JOIN ${table} t
   WHERE t.project_key = start.project_key AND ${number} > start.position AND ${number} >= :from AND ${condition}
 ),
