@@ -175,9 +175,8 @@ export class Metrics {
     this.#process = new ProcessMetrics(options, worker !== undefined, clock.now());
     this.#readSnapshot = readInTime(() => store.snapshot(), options);
     this.#readSize = readInTime(() => store.size(), options);
-    this.#readExperiments = readInTime(async () => {
-      return await options.experiments?.(this.#owned().map(({ id }) => id));
-    }, options);
+    const experiments = async () => await options.experiments?.([...this.#projects.keys()]);
+    this.#readExperiments = readInTime(experiments, options);
   }
 
   /** Counts an event. Events of projects without series change no series of a project. */
@@ -264,14 +263,10 @@ export class Metrics {
    * project: the two can differ for a while.
    */
   #shown(snapshot: StoreSnapshot | undefined): readonly ProjectCounts[] {
-    const owned = this.#owned();
+    const owned = [...this.#projects.values()].filter(({ id }) => this.#isOwned(id));
     if (this.#options.worker === undefined || snapshot === undefined) return owned;
     const stored = new Set(snapshot.projects.map(({ project }) => project));
     return owned.filter(({ id }) => stored.has(id));
-  }
-
-  #owned(): readonly ProjectCounts[] {
-    return [...this.#projects.values()].filter(({ id }) => this.#isOwned(id));
   }
 
   #receivers(): readonly ScrapedReceiver[] {
