@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { causeOf } from '../domain/cause.ts';
+import { experimentPath } from '../domain/experiment.ts';
 import { DEFAULT_LIMIT_MS, expectationIn } from '../domain/limits.ts';
 import { promptUrl } from '../domain/prompt-url.ts';
 import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
@@ -58,13 +59,10 @@ export class Drafts {
   }
 
   finished(project: ConfiguredProject, { count, finishes }: DueMoves): Message {
-    const about = this.#projectRef(project);
-    const experiments = finishes.map((row) => finishedExperiment(row, about.url));
-    return {
-      ...this.#head(),
-      type: 'experiments.finished',
-      data: { ...about, count, experiments },
-    };
+    const { externalUrl } = this.#options.addresses();
+    const experiments = finishes.map((row) => finishedExperiment(row, externalUrl));
+    const data = { ...this.#projectRef(project), count, experiments };
+    return { ...this.#head(), type: 'experiments.finished', data };
   }
 
   stuck(project: ConfiguredProject, rows: readonly WaitingRow[]): Message {
@@ -144,12 +142,13 @@ function iso(at: number): string {
   return new Date(at).toISOString();
 }
 
-function finishedExperiment(row: FinishedRow, projectPage: string | null): FinishedExperiment {
-  const { experiment, counts, startedAt, endedAt, causes } = row;
+function finishedExperiment(row: FinishedRow, externalUrl: string | undefined): FinishedExperiment {
+  const { project, experiment, counts, startedAt, endedAt, causes } = row;
+  const path = experimentPath(project, experiment);
   const { COMPLETED = 0, FAILED = 0, UNKNOWN = 0 } = counts;
   return {
     experiment,
-    url: projectPage && `${projectPage}/experiments/${encodeURIComponent(experiment)}`,
+    url: externalUrl === undefined || path === undefined ? null : `${externalUrl}/${path}`,
     first_move: iso(startedAt),
     ended: iso(endedAt),
     duration_seconds: (endedAt - startedAt) / 1000,

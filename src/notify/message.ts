@@ -61,7 +61,9 @@ const causes = z
 
 const experiment = z.object({
   experiment: z.string().describe('Its name.'),
-  url: text.describe('Address of its page of evalwatch; null without `web.external_url`.'),
+  url: text.describe(
+    'Address of its page of evalwatch; null without `web.external_url`, and for the names `.` and `..`.',
+  ),
   first_move: time.describe('The first move since it began, or ran again, UTC.'),
   ended: time.describe('The first listing without a prompt that is PENDING or RUNNING, UTC.'),
   duration_seconds: z.number().describe('From `first_move` to `ended`.'),

@@ -189,7 +189,7 @@ function aboutExperiments(message: MessageOf<'experiments.finished'>): Wording {
       items: causes.map((each) => ({ head: causeLine(each), body: [] })),
       more: (shown) =>
         causes.length === 0 ? [] : otherCauses(causes.slice(0, shown), prompts.FAILED),
-      link: linkTo(first.url),
+      link: linkTo(first.url) ?? linkTo(url),
     };
   }
   return {

@@ -449,19 +449,21 @@ export function describeNotifications(h: Harness): void {
         url: 'https://watch.example.com/projects/p/experiments/0%20%3Cb%3E%2F..%2F%25%01',
         causes: [],
       });
-      await show('p', { ...all('COMPLETED'), x1: ['RUNNING', 'again'] });
+      await show('p', { ...all('COMPLETED'), x1: ['RUNNING', '..'] });
       clock.advance(MINUTE);
       for (const status of ['COMPLETED', 'COMPLETED', 'RUNNING']) {
-        await show('p', { ...all('COMPLETED'), x1: [status, 'again'] });
+        await show('p', { ...all('COMPLETED'), x1: [status, '..'] });
       }
       expect(await told(2 * MINUTE)).toMatchObject([
-        { data: { count: 1, experiments: [{ experiment: 'again', duration_seconds: 60 }] } },
+        {
+          data: { count: 1, experiments: [{ experiment: '..', url: null, duration_seconds: 60 }] },
+        },
       ]);
       for (let poll = 0; poll < 2; poll += 1) {
-        await show('p', { ...all('COMPLETED'), x1: ['COMPLETED', 'again'] });
+        await show('p', { ...all('COMPLETED'), x1: ['COMPLETED', '..'] });
       }
       expect(await told(2 * MINUTE)).toMatchObject([
-        { data: { count: 1, experiments: [{ experiment: 'again', duration_seconds: 120 }] } },
+        { data: { count: 1, experiments: [{ experiment: '..', duration_seconds: 120 }] } },
       ]);
     });
 
