@@ -59,6 +59,10 @@ const COMMANDS: Readonly<
     'Print the experiments of each project with their prompts by status, last move first',
     async () => (await import('./commands/experiments.ts')).defineExperiments,
   ],
+  wait: [
+    'Wait until experiments have finished, by the API of a running daemon',
+    async () => (await import('./commands/wait.ts')).defineWait,
+  ],
   export: [
     'Print all status changes of prompts and datasets for other programs, oldest first',
     async () => (await import('./commands/export.ts')).defineExport,

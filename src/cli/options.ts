@@ -71,7 +71,7 @@ export function statusOption(): Option {
 }
 
 /** Parses a duration to ms, with the grammar of the configuration, for an argument of commander. */
-function duration(text: string): number {
+export function duration(text: string): number {
   const ms = parseDuration(text);
   if (ms !== undefined && Number.isSafeInteger(ms)) return ms;
   throw new InvalidArgumentError('It must be a duration such as 30m, 24h or 7d.');

@@ -6,8 +6,8 @@ import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
 import type { NotifyStore } from './ports.ts';
 
 /** A project is down after so many failed polls, or after so many intervals without a poll, but not before this time, ms. */
-const DOWN_POLLS = 3;
-const MIN_DOWN_MS = 5 * 60_000;
+export const DOWN_POLLS = 3;
+export const MIN_DOWN_MS = 5 * 60_000;
 
 export interface ConditionOptions {
   readonly store: Pick<NotifyStore, 'snapshot'>;

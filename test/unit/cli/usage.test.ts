@@ -18,6 +18,7 @@ const commands = [
   'failures',
   'causes',
   'experiments',
+  'wait',
   'export',
   'backup',
   'store',
@@ -25,8 +26,17 @@ const commands = [
   'simulate',
   'demo',
 ];
-const WITHOUT_CONFIG = new Set(['init', 'notify', 'store', 'simulate', 'demo']);
-const WITHOUT_JSON = new Set([...WITHOUT_CONFIG, 'run', 'export', 'backup']);
+const WITHOUT_CONFIG = new Set(['init', 'notify', 'wait', 'store', 'simulate', 'demo']);
+const WITHOUT_JSON = new Set([
+  'init',
+  'notify',
+  'store',
+  'simulate',
+  'demo',
+  'run',
+  'export',
+  'backup',
+]);
 
 describe('help', () => {
   it('lists every command on stdout', async () => {
