@@ -190,10 +190,10 @@ export function describeExperiments(h: Harness): void {
       expect((await h.known('p'))?.records.get('id-0')?.experiment).toBe('old-1');
     });
 
-    it('finish in the thousands with one commit', async () => {
-      const names = Array.from({ length: 2500 }, (_, index) => `e-${index}`);
+    it('finish in the thousands with one commit, whatever the service names them', async () => {
+      const names = Array.from({ length: 2500 }, (_, index) => `${'x'.repeat(500)}${index}`);
       const finishes = await finish(names);
-      expect(finishes.map(({ experiment }) => experiment)).toEqual(expect.arrayContaining(names));
+      expect(finishes.map(({ experiment }) => experiment)).toEqual(names);
       expect(finishes.map(({ finishId }) => finishId)).toEqual(names.map((_, index) => index + 1));
       expect((await h.store.events(START, 3000)).finishes).toEqual(finishes);
       expect(h.store.isFinishing('p')).toBe(false);
