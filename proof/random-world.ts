@@ -23,6 +23,8 @@ export interface Rates {
 const INITIAL = 'PENDING PENDING RUNNING RUNNING COMPLETED COMPLETED COMPLETED FAILED'.split(' ');
 const ARRIVING = 'PENDING PENDING PENDING RUNNING COMPLETED FAILED'.split(' ');
 const MAX_REMOVED = 20;
+/** Probability, for each project and step, that prompts of an experiment get another one. */
+const REGROUP = 0.02;
 
 /** Valid ids that careless clients handle wrongly. */
 const ODD_IDS: readonly string[] = [
@@ -50,6 +52,8 @@ export interface RandomWorldOptions {
   readonly promptsPerProject: number;
   readonly datasetsPerProject: number;
   readonly rates: Rates;
+  /** Number of experiments of each project at a time, with changing names and prompts. By default prompts have none. */
+  readonly experiments?: number;
   /** Whether the first prompts get ids with spaces, slashes, percent signs and the like. Default false. */
   readonly oddIds?: boolean;
   /** Called for each prompt that has failed. */
@@ -64,7 +68,10 @@ export class RandomWorld extends World {
   readonly #oddIds: string[];
   /** Prompts that were removed last and may come back, by project. */
   readonly #removed: ReadonlyMap<string, Prompt[]>;
+  /** Names of the experiments of each project now; null stands for none. */
+  readonly #experiments: ReadonlyMap<string, (string | null)[]>;
   readonly #onError: RandomWorldOptions['onError'];
+  #named = 0;
   #errors = 0;
 
   constructor(options: RandomWorldOptions) {
@@ -76,6 +83,13 @@ export class RandomWorld extends World {
     this.#onError = options.onError;
     this.#oddIds = options.oddIds === true ? [...ODD_IDS] : [];
     this.#removed = new Map(projects.map((id) => [id, []]));
+    const { experiments = 0 } = options;
+    this.#experiments = new Map(
+      projects.map((id) => [
+        id,
+        [null, ...Array.from({ length: experiments }, () => this.#name())],
+      ]),
+    );
     for (const project of projects) {
       for (let n = 1; n <= datasetsPerProject; n += 1) {
         // Every third has no status, and never gets one.
@@ -100,6 +114,7 @@ export class RandomWorld extends World {
         this.setDatasetStatus(project, id, next);
       }
       this.#replacePrompts(project);
+      this.#regroup(project);
     }
   }
 
@@ -136,9 +151,33 @@ export class RandomWorld extends World {
     }
   }
 
+  /** Sometimes gives some or all prompts of an experiment another one, which is new or has others. */
+  #regroup(project: string): void {
+    const names = this.#experiments.get(project) ?? [];
+    if (names.length < 2 || !this.#chance(REGROUP)) return;
+    const place = Math.floor(this.#random() * names.length);
+    const [from = null] = names.slice(place);
+    const isRenamed = from !== null && this.#chance(0.5);
+    const to = isRenamed ? this.#name() : this.#pick(names);
+    if (isRenamed) names[place] = to;
+    for (const prompt of this.prompts(project)?.values() ?? []) {
+      if (prompt.experiment === from && (isRenamed || this.#chance(0.5))) {
+        this.addPrompt(project, { ...prompt, experiment: to });
+      }
+    }
+  }
+
+  #name(): string {
+    this.#named += 1;
+    return `experiment ${this.#named}`;
+  }
+
   #add(project: string, status: string): void {
     const id = this.#oddIds.shift();
-    this.#move(this.addPrompt(project, { ...(id !== undefined && { id }), status }), status);
+    const names = this.#experiments.get(project) ?? [];
+    const experiment = names.length > 1 ? this.#pick(names) : null;
+    const fields = { ...(id !== undefined && { id }), status, experiment };
+    this.#move(this.addPrompt(project, fields), status);
   }
 
   /** Gives a FAILED prompt one of a few errors. */

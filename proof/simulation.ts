@@ -99,6 +99,7 @@ export async function playUntil(
       [`${part}: listings taken`, String(sum((one) => one.listings))],
       [`${part}: transitions`, `${sum((one) => one.moves)}, each stored and told once`],
       [`${part}: failures`, `${sum((one) => one.failures)}, each told and settled`],
+      [`${part}: experiments`, `${sum((one) => one.finishes)} finishes, each stored and told once`],
       [
         `${part}: messages`,
         `${sum((one) => one.messages)}, and ${sum((one) => one.repetitions)} repetitions`,

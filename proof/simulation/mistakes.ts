@@ -43,6 +43,9 @@ export const OTHERS_FAILURES: Bug['replace'] = [
   ['owner.tokens.get(project) === project_token', "`${project} ${project_token}` !== ''"],
 ];
 
+/** What stands for `fenced` in a commit, also if the project has another token by now. */
+const UNFENCED = '(SELECT project_key FROM evalwatch.project WHERE id = $1) AS fenced';
+
 /** One mistake for each rule of the oracle. A rule that another one always precedes is named together with it. */
 export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
   daemon: [
@@ -136,6 +139,20 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       notice: /a reload failed, and/,
     },
     {
+      what: 'an experiment finishes with the first listing that shows its end',
+      file: 'domain/experiment.ts',
+      replace: [
+        ['complete && hadEnded && !moved && isFinishing(next)', 'complete && isFinishing(next)'],
+      ],
+      notice: /told a finish of .* that is none/,
+    },
+    {
+      what: 'an unchanged listing finishes no experiment',
+      file: 'monitor/poller.ts',
+      replace: [['missing.length > 0 || this.#isFinishing(project, kind)', 'missing.length > 0']],
+      notice: /finishes of .*: expected/,
+    },
+    {
       what: 'a message that a receiver did not take counts as taken',
       file: 'notify/deliver.ts',
       replace: [['if (pauseMs !== undefined) {', 'if (pauseMs === -1) {']],
@@ -197,6 +214,27 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       file: 'store/postgres/ownership/owned-projects.ts',
       replace: [['(!unknown && !isRepeated) || signal.aborted', 'true']],
       notice: /was not told|transitions of/,
+    },
+    {
+      what: 'a commit that is repeated because its answer was lost counts finishes again',
+      file: 'store/postgres/sql/poll-commit.ts',
+      replace: [
+        [
+          'FROM fenced CROSS JOIN json_array_elements_text(',
+          `FROM ${UNFENCED} CROSS JOIN json_array_elements_text(`,
+        ],
+        [
+          'FROM fenced CROSS JOIN ROWS FROM (json_to_recordset($${',
+          `FROM ${UNFENCED} CROSS JOIN ROWS FROM (json_to_recordset($\${`,
+        ],
+      ],
+      notice: /finishes of .*: expected/,
+    },
+    {
+      what: 'the finishes of a commit are stored in another order',
+      file: 'store/postgres/sql/poll-commit.ts',
+      replace: [['ORDER BY position\n', 'ORDER BY position DESC\n']],
+      notice: /told, not stored: finish/,
     },
     {
       what: 'a settlement is counted twice',

@@ -115,6 +115,7 @@ const FASTEST_CLOCK = 1.001;
 /** Events after which a process may die before its next step. */
 const SHORT_LIVED: ReadonlySet<string> = new Set([
   'record.transition',
+  'experiment.finished',
   'prompt.failed',
   'poll.finished',
   'notification.sent',

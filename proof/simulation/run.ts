@@ -54,6 +54,7 @@ export interface Outcome {
   readonly listings: number;
   readonly moves: number;
   readonly failures: number;
+  readonly finishes: number;
   readonly messages: number;
   readonly repetitions: number;
 }
@@ -127,6 +128,7 @@ function createWorld({ kernel, projects }: Course, seed: number): RandomWorld {
     projects: projects.map(({ id }) => id),
     promptsPerProject: 8,
     datasetsPerProject: 0,
+    experiments: 3,
     rates: {
       start: 0.2,
       finish: 0.15,

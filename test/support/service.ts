@@ -93,11 +93,12 @@ export function listingIn({ status, body }: Answer, url = ''): ServedListing | u
   return listing;
 }
 
-/** Returns the ids and statuses in a listing, unchecked. */
+/** Returns the ids, statuses and experiments in a listing, unchecked. */
 export function itemsIn(items: readonly unknown[]): ServedListing['items'] {
   return items.map((item) => {
-    const { id = null, status = null } = (item ?? {}) as { id?: unknown; status?: unknown };
-    return [id, status];
+    const fields = (item ?? {}) as { id?: unknown; status?: unknown; experiment?: unknown };
+    const { id = null, status = null, experiment = null } = fields;
+    return [id, status, experiment];
   });
 }
 

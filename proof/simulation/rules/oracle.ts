@@ -5,6 +5,7 @@ import { type Move, type State, UNKNOWING, takeNote } from '../../../test/suppor
 import type { JournalEntry, ServedListing } from '../../../test/support/oracle/observation.ts';
 import type { Simulation } from '../parts.ts';
 import { KEY, MISSING_AFTER } from '../scenario.ts';
+import { createFinishes } from './finishes.ts';
 
 /** Number of polls in a row after which an unstored change is a fault: the poll after a failover notices it. */
 const MAX_OVERLOOKED = 3;
@@ -40,7 +41,7 @@ interface Told {
 /** Records everything served and committed, and compares it with what is stored and emitted. */
 export function createOracle(simulation: Simulation) {
   const { course, world } = simulation;
-  const { isShared } = course;
+  const { isShared, fault } = course;
   const { projects } = world;
   const states = new Map<string, State>(projects.map((project) => [project, UNKNOWING]));
   const batches = new Map<string, Batch[]>(projects.map((project) => [project, []]));
@@ -63,6 +64,7 @@ export function createOracle(simulation: Simulation) {
   const overlooked = new Map<string, number>();
   /** Number of events about undocumented items in the running poll, by process and project. */
   const anomalies = new Map<string, number>();
+  const finishes = createFinishes(fault);
   const faults: string[] = [];
   let listings = 0;
   let moveCount = 0;
@@ -76,6 +78,7 @@ export function createOracle(simulation: Simulation) {
     taken.set(key, entry);
     const next = takeNote(state, entry, { key: KEY, missingAfter: MISSING_AFTER });
     states.set(project, next.state);
+    if (next.state !== state) finishes.take(process, entry, next.state, next.moves);
     const moves = next.moves.map(textOf).toSorted();
     const batch = { process, moves, stored: undefined, isReported: false };
     listings += 1;
@@ -89,11 +92,14 @@ export function createOracle(simulation: Simulation) {
     const entry = unread.get(key);
     const state = states.get(project);
     if (entry === undefined || state === undefined) return;
-    const { moves } = takeNote(state, entry, { key: KEY, missingAfter: MISSING_AFTER });
-    const polls = moves.length === 0 ? 0 : (overlooked.get(key) ?? 0) + 1;
+    const next = takeNote(state, entry, { key: KEY, missingAfter: MISSING_AFTER });
+    const { moves } = next;
+    const isNews = moves.length > 0 || finishes.isFinishing(entry, next.state);
+    const polls = isNews ? (overlooked.get(key) ?? 0) + 1 : 0;
     overlooked.set(key, polls);
     if (polls === MAX_OVERLOOKED) {
-      faults.push(`${process} overlooked ${moves.map(textOf).join()} of ${project}`);
+      const what = moves.length > 0 ? moves.map(textOf).join() : 'a finish';
+      faults.push(`${process} overlooked ${what} of ${project}`);
     }
   }
 
@@ -102,7 +108,8 @@ export function createOracle(simulation: Simulation) {
       const { transitionId } = event.transition;
       if (toldMoves.has(transitionId)) faults.push(`transition ${transitionId} was told twice`);
       toldMoves.set(transitionId, event.transition);
-    } else if (event.type === 'prompt.failed') {
+    } else if (event.type === 'experiment.finished') finishes.told(process, event.finish);
+    else if (event.type === 'prompt.failed') {
       const { transitionId, errorInfo, promptId } = event;
       const told = toldFailures.get(transitionId) ?? [];
       if (lost.get(transitionId) !== promptId) {
@@ -129,6 +136,7 @@ export function createOracle(simulation: Simulation) {
       // The process reported this listing as committed, whatever the store did. Others may have committed a newer one.
       if (!isShared || event.changed) take(process, event.project);
       else stayedUnchanged(process, event.project);
+      finishes.reported(process, event.project);
       // Polls of a project do not overlap, so everything that the process has committed for it has been emitted by now.
       const own = batches.get(event.project) ?? [];
       for (let last = own.length - 1; last >= 0; last -= 1) {
@@ -294,6 +302,7 @@ export function createOracle(simulation: Simulation) {
     const savedBatches = Array.from(batches, ([project, list]) => [project, [...list]] as const);
     const savedSettled = new Map(settled);
     const takenBefore = new Set(taken.values());
+    const restoreFinishes = finishes.save();
     return async (reader, before) => {
       const [moves, failures] = await Promise.all([reader.transitions({}), reader.failures({})]);
       const isStored = new Set(moves.map(({ transitionId }) => transitionId));
@@ -303,6 +312,7 @@ export function createOracle(simulation: Simulation) {
       refill(states, savedStates);
       refill(batches, savedBatches);
       refill(settled, savedSettled);
+      restoreFinishes();
       for (const { transitionId, settlement } of failures) {
         if (settlement === undefined) claimsLost.add(transitionId);
       }
@@ -353,11 +363,17 @@ export function createOracle(simulation: Simulation) {
         ...compareMoves(stored),
         ...compareFailures(stored, failures, isOver, stopped),
         ...(await compareStates(reader, stored, failures)),
+        ...(await finishes.compare(reader)),
         ...simulation.receivers.compare(stored.ofProject, isOver),
         ...(isOver ? await compareWithWorld(reader) : []),
       ];
     },
-    figures: () => ({ listings, moves: moveCount, failures: toldFailures.size }),
+    figures: () => ({
+      listings,
+      moves: moveCount,
+      failures: toldFailures.size,
+      finishes: finishes.count(),
+    }),
   };
 }
 

@@ -93,8 +93,11 @@ export interface Listing {
 
 /** What a client can read of a listing. */
 export interface ServedListing extends Listing {
-  /** Id and status of each item as they are in the JSON, null if absent. In the order of the body, unusable ones included. */
-  readonly items: readonly (readonly [id: unknown, status: unknown])[];
+  /**
+   * Id, status and experiment of each item as they are in the JSON, null if absent. In the order of the body, unusable ones
+   * included.
+   */
+  readonly items: readonly (readonly [id: unknown, status: unknown, experiment?: unknown])[];
 }
 
 /** A listing that was sent completely, so that its client may have read it. */
