@@ -79,6 +79,18 @@ const BUGS: readonly Bug[] = [
   },
   {
     part: 'power cuts',
+    what: 'finishes in a transaction after that of their experiments',
+    file: 'store/sqlite/sql/poll-commit.ts',
+    replace: [
+      [
+        'statements.upsertExperiment.run(row);\n',
+        `statements.upsertExperiment.run(row);\n${SPLIT}`,
+      ],
+    ],
+    notice: /torn finishes/,
+  },
+  {
+    part: 'power cuts',
     what: 'settlements in a transaction before that of their numbers',
     file: 'store/sqlite/sql/changes.ts',
     replace: [splitBefore('numbered')],

@@ -2,12 +2,17 @@ import { join } from 'node:path';
 import Database from 'better-sqlite3';
 import { systemClock } from '../../src/app/clock.ts';
 import type { Settlement } from '../../src/domain/failure.ts';
-import type { FailureRow, ProjectSnapshot } from '../../src/monitor/ports/store.ts';
+import type { FailureRow, FinishRow, ProjectSnapshot } from '../../src/monitor/ports/store.ts';
 import type * as SqliteStore from '../../src/store/sqlite/sqlite-store.ts';
 
 /** What the workload tells: true from then on. */
 export type Line =
-  | { readonly what: 'configured' | 'committed' | 'settled'; readonly rows: readonly string[] }
+  | { readonly what: 'configured' | 'settled'; readonly rows: readonly string[] }
+  | {
+      readonly what: 'committed';
+      readonly rows: readonly string[];
+      readonly finishes: readonly string[];
+    }
   /** Numbers of calls that failed after the opening, and of failures that the store emitted. */
   | { readonly what: 'ended'; readonly failed: number; readonly emitted: number };
 
@@ -15,6 +20,8 @@ export type Line =
 export interface Promised {
   /** `transition_id project prompt from to`, in order. */
   readonly transitions: readonly string[];
+  /** `finish_id project experiment`, in order. */
+  readonly finishes: readonly string[];
   /** `transition_id label`, in the order of their settlement. */
   readonly settled: readonly string[];
 }
@@ -26,11 +33,12 @@ export function labelOf(settlement: Settlement | undefined): string {
 
 /** Returns what is promised after 0, 1, 2 … lines. */
 export function promisedAfter(lines: readonly Line[]): readonly [Promised, ...Promised[]] {
-  const states: [Promised, ...Promised[]] = [{ transitions: [], settled: [] }];
+  const states: [Promised, ...Promised[]] = [{ transitions: [], finishes: [], settled: [] }];
   for (const line of lines) {
-    const { transitions, settled } = states.at(-1) ?? states[0];
+    const { transitions, finishes, settled } = states.at(-1) ?? states[0];
     states.push({
       transitions: line.what === 'committed' ? [...transitions, ...line.rows] : transitions,
+      finishes: line.what === 'committed' ? [...finishes, ...line.finishes] : finishes,
       settled: line.what === 'settled' ? [...settled, ...line.rows] : settled,
     });
   }
@@ -38,6 +46,21 @@ export function promisedAfter(lines: readonly Line[]): readonly [Promised, ...Pr
 }
 
 export type Content = Awaited<ReturnType<typeof readContent>>;
+
+/** Returns what a store has that knew no experiments. */
+export function withoutExperiments(content: Content): Content {
+  const unlabelled = <Row extends object>(rows: readonly Row[]) =>
+    rows.map((row) => ({ ...row, experiment: undefined }));
+  return {
+    ...content,
+    transitions: unlabelled(content.transitions),
+    failures: unlabelled(content.failures),
+    settlements: unlabelled(content.settlements),
+    statuses: unlabelled(content.statuses),
+    finishes: [],
+    experiments: [],
+  };
+}
 
 /** Opens a store as the daemon does, reads everything, and closes it. @throws if that fails or the file is damaged */
 export async function readContent(source: string, path: string) {
@@ -50,11 +73,13 @@ export async function readContent(source: string, path: string) {
     const states = projects.flatMap(({ project }) =>
       (['PENDING', 'RUNNING'] as const).map((status) => ({ project, status })),
     );
+    const events = await store.events({ transition: 0, settlement: 0, finish: 0 }, 1_000_000);
     const content = {
       transitions: (await store.transitions({})).toReversed(),
       failures: await store.failures({}),
-      settlements: (await store.events({ transition: 0, settlement: 0, finish: 0 }, 1_000_000))
-        .settled,
+      settlements: events.settled,
+      finishes: events.finishes,
+      experiments: await store.experiments({}),
       pending: await store.pendingFailures({ limitPerProject: 1_000_000 }),
       statuses: await store.statuses({}),
       durations: await store.durations(states, 0),
@@ -87,10 +112,11 @@ export function findFault(content: Content, promised: readonly Promised[]): stri
   const transitions = content.transitions.map((row) =>
     [row.transitionId, row.project, row.id, row.from, row.to].join(' '),
   );
+  const finishes = content.finishes.map(finishRow);
   const settled = content.settlements.map(settledRow);
   const faults = promised.map((state) => {
-    const expected = [...state.transitions, ...state.settled];
-    return compare(expected, [...transitions, ...settled]);
+    const expected = [...state.transitions, ...state.finishes, ...state.settled];
+    return compare(expected, [...transitions, ...finishes, ...settled]);
   });
   return faults.includes(undefined) ? findContradiction(content) : faults[0];
 }
@@ -98,7 +124,9 @@ export function findFault(content: Content, promised: readonly Promised[]): stri
 /** Returns a contradiction to the transitions and settlements, from which all else follows. */
 function findContradiction(content: Content): string | undefined {
   const { transitions, settlements, failures, pending, statuses, projects } = content;
+  const { experiments, finishes } = content;
   const last = new Map(transitions.map(({ project, id, to }) => [`${project} ${id}`, to]));
+  const finished = experiments.filter(({ finishedAt }) => finishedAt !== undefined);
   const isSettled = new Set(settlements.map(({ transitionId }) => transitionId));
   const facts: Readonly<
     Record<string, readonly [expected: readonly string[], found: readonly string[]]>
@@ -136,12 +164,33 @@ function findContradiction(content: Content): string | undefined {
         ),
       ),
     ],
+    experiments: [
+      counted(
+        statuses.map(({ project, experiment, status }) => `${project} ${experiment} ${status}`),
+      ),
+      experiments.flatMap(({ project, experiment, counts }) =>
+        Object.entries(counts)
+          .filter(([, count]) => count > 0)
+          .map(([status, count]) => `${project} ${experiment} ${status} ${count}`),
+      ),
+    ],
+    finishes: [
+      finished.map((row) => `${row.project} ${row.experiment} ${row.finishedAt}`),
+      finished.map(({ project, experiment }) => {
+        const isOwn = (row: FinishRow) => row.project === project && row.experiment === experiment;
+        return `${project} ${experiment} ${finishes.findLast(isOwn)?.at}`;
+      }),
+    ],
   };
   for (const [what, [expected, found]] of Object.entries(facts)) {
     const difference = compare(expected, found);
     if (difference !== undefined) return `torn ${what}: ${difference}`;
   }
   return undefined;
+}
+
+function finishRow({ finishId, project, experiment }: FinishRow): string {
+  return `${finishId} ${project} ${experiment}`;
 }
 
 function settledRow({ transitionId, settlement }: FailureRow): string {

@@ -52,12 +52,12 @@ for (let round = Number(from); round < Number(to); round += 1) {
     Array.from({ length: NARROW }, (_, n) => narrow(n)),
     round,
   );
-  if (round % 10 === 0)
-    await poll(
-      'wide',
-      Array.from({ length: WIDE }, (_, n) => wide(n)),
-      round,
-    );
+  if (round % 10 === 0) {
+    const all = Array.from({ length: WIDE }, (_, n) => wide(n));
+    await poll('wide', all, round);
+    // Confirms that the experiment has ended.
+    await poll('wide', all, round);
+  }
   await settleOrPostpone(round);
 }
 await store.close();
@@ -73,8 +73,13 @@ async function poll(
     const { token, listings } = await store.loadKnown(project, ['prompt']);
     const known = listings.get('prompt');
     if (known === undefined) throw new Error('not loaded');
-    const listing = listingOf(Object.fromEntries(statuses));
-    const { changes } = await compareListing(known, listing, { at, missingAfter: 3 });
+    const { records, ...listing } = listingOf(Object.fromEntries(statuses));
+    const labelled = Array.from(
+      records,
+      ([id, record]) => [id, { ...record, experiment: `of ${project}` }] as const,
+    );
+    const seen = { ...listing, records: new Map(labelled) };
+    const { changes } = await compareListing(known, seen, { at, missingAfter: 3 });
     return await store.commitPoll({
       project,
       at,
@@ -89,7 +94,10 @@ async function poll(
   const rows = committed.transitions.map((row) =>
     [row.transitionId, project, row.id, row.from, row.to].join(' '),
   );
-  tell({ what: 'committed', rows });
+  const finishes = committed.finishes.map((row) =>
+    [row.finishId, row.project, row.experiment].join(' '),
+  );
+  tell({ what: 'committed', rows, finishes });
 }
 
 /** Takes the oldest pending failure, and in turn postpones and settles it. */
