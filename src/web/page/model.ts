@@ -149,18 +149,20 @@ export async function readProject(
 /** Reads what the page of an experiment shows; undefined if its project is neither configured nor stored. */
 export async function readExperiment(
   content: WebContent,
-  experiment: { readonly project: string; readonly experiment: string },
+  project: string,
+  experiment: string,
   { status, now }: { status: PromptStatus | undefined; now: number },
 ): Promise<ExperimentData | undefined> {
-  const configured = await knownProject(content, experiment.project);
+  const configured = await knownProject(content, project);
   if (configured === undefined) return undefined;
   const { prompts: maxPrompts, failures: maxFailures } = ROWS_SHOWN.project;
+  const of = { project, experiment };
   const store = await unlessStoreFails(async () => {
     const [[row], causes, failures, prompts] = await Promise.all([
-      content.store.experiments(experiment),
-      content.store.causes({ ...experiment, since: 0, limit: CAUSES_SHOWN }),
-      content.store.failures({ ...experiment, limit: maxFailures }),
-      content.store.statuses({ ...experiment, status, limit: maxPrompts }),
+      content.store.experiments(of),
+      content.store.causes({ ...of, since: 0, limit: CAUSES_SHOWN }),
+      content.store.failures({ ...of, limit: maxFailures }),
+      content.store.statuses({ ...of, status, limit: maxPrompts }),
     ]);
     return { row, causes, failures, prompts };
   });

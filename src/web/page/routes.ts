@@ -116,7 +116,8 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
     return answer(context, ['/experiments', query], async () => {
       const now = clock.now();
       const root = '../../../';
-      const data = await readExperiment(content, query, { status: query.status, now });
+      const { status } = query;
+      const data = await readExperiment(content, project, experiment, { status, now });
       if (data === undefined) {
         return { status: 404, body: await render(unknownProjectPage(project, root), now, root) };
       }
