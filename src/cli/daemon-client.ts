@@ -90,7 +90,7 @@ export class DaemonClient implements AsyncDisposable {
     this.answeredAt = Date.parse(String(headers['date'])) || Date.now();
     if (statusCode === 200) return body;
     const said = ERROR.safeParse(parse(await body.text())).data?.error;
-    const message = `it answers ${statusCode}${said === undefined ? '' : `: ${said}`}`;
+    const message = `the daemon answers ${statusCode}${said === undefined ? '' : `: ${said}`}`;
     throw new ApiError(statusCode >= 500 ? 'server_error' : 'client_error', message);
   }
 }
@@ -104,7 +104,7 @@ export function whyUnreachable(error: unknown): string {
   const isKnown = error instanceof ApiError;
   const { reason, message } = isKnown ? error : connectionError(error, (text) => text);
   if (['network', 'timeout', 'server_error'].includes(reason)) return message;
-  throw new UsageError(`the daemon does not serve this command: ${message}`);
+  throw new UsageError(message);
 }
 
 function toEvent(block: string): StreamEvent {

@@ -97,10 +97,10 @@ export class Waiting {
           const outcome = events.some((event) => this.#isNews(event)) && (await this.#read());
           if (outcome) return outcome;
         }
-        this.#say('no answer, trying again: the daemon has closed the connection');
+        this.#say('the daemon has closed the connection: trying again');
       } catch (error) {
         this.#end.throwIfAborted();
-        this.#say(`no answer, trying again: ${whyUnreachable(error)}`);
+        this.#say(`${whyUnreachable(error)}: trying again`);
       }
       await sleep(RETRY_MS, undefined, { signal: this.#end });
     }

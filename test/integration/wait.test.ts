@@ -152,7 +152,10 @@ describe('evalwatch wait with a daemon', UNHURRIED, () => {
 
     await writeFile(login, 'ci:hunter3\n');
     const wrong = await evalwatch([...args, '--user-file', login], trusting);
-    expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('it answers 401') });
+    expect(wrong).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('the daemon answers 401'),
+    });
     const distrusting = await evalwatch([...args, '--user-file', login]);
     expect(distrusting).toMatchObject({ code: 2, stderr: expect.stringContaining('certificate') });
   });

@@ -1,7 +1,9 @@
-import { mkdtemp, readdir, readFile, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, it, vi } from 'vitest';
+import { main } from '../../../src/cli/main.ts';
 import { commandLine } from '../../support/command-line.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { FakeDaemon } from '../../support/fake-daemon.ts';
@@ -151,7 +153,7 @@ describe.concurrent('evalwatch wait', () => {
     const { code, stderr } = await waiting;
     expect(code).toBe(0);
     expect(stderr).toContain(
-      'no answer, trying again: it answers 503: the store\\u001b[2J cannot be read\n',
+      'the daemon answers 503: the store\\u001b[2J cannot be read: trying again\n',
     );
     const streams = daemon.requests.filter(({ url }) => url?.startsWith('/api/v1/events'));
     expect(streams.at(-1)?.url).toContain('after=t7.f0.x0');
@@ -189,7 +191,7 @@ describe.concurrent('evalwatch wait', () => {
       code: 2,
       signal: null,
       stdout: '',
-      stderr: `error: the daemon does not serve this command: it answers ${status}: go away\n`,
+      stderr: `error: the daemon answers ${status}: go away\n`,
     });
     expect(daemon.requests).toHaveLength(1);
   });
@@ -208,6 +210,7 @@ describe.concurrent('evalwatch wait', () => {
     });
   });
 
+  const BEFORE = '2026-11-29T10:00:00.000Z';
   const DOWN = {
     up: false,
     reason: 'auth',
@@ -220,10 +223,10 @@ describe.concurrent('evalwatch wait', () => {
     ['for 3 polls, without any success', { ...DOWN, last_success: null }, true],
     ['for 2 polls', { ...DOWN, consecutive_failures: 2 }, false],
     ['for 5 minutes', { ...DOWN, last_success: '2026-11-29T10:01:00.000Z' }, false],
-    ['before the wait only', { ...DOWN, last_poll: '2026-11-29T10:00:00.000Z' }, false],
+    ['before the wait only', { ...DOWN, last_success: null, last_poll: BEFORE }, false],
   ])('exits 4 if a project could not be polled %s', async (_, down, isDown) => {
     await using daemon = await FakeDaemon.start();
-    daemon.project = { ...daemon.project, ...down, last_poll: '2026-11-29T10:00:00.000Z' };
+    daemon.project = { ...daemon.project, ...down, last_poll: BEFORE };
     daemon.set('nightly', RUNS);
     const waiting = wait(daemon, '--experiment', 'nightly');
     await read(daemon);
@@ -261,6 +264,16 @@ describe.concurrent('evalwatch wait', () => {
       /^\S+Z {2}nightly {2}p\\u001b1 {2}RUNNING -> FAILED\nOK: .*\n$/,
     );
     expect((await inPipeline).stdout).toMatch(/^OK: .*\n$/);
+  });
+
+  it('keeps its exit code if the reader of stdout has closed it', async () => {
+    await using daemon = await FakeDaemon.start();
+    daemon.set('nightly', { prompts: { ...NONE, FAILED: 1 } });
+    const gone = Object.assign(new Error('write EPIPE'), { code: 'EPIPE' });
+    const stdout = new Writable({ write: (_chunk, _encoding, done) => done(gone) });
+    const args = ['wait', '--url', daemon.url, '--project', 'alpha', '--experiment', 'nightly'];
+    const io = { stdout, stderr: new PassThrough() };
+    expect(await main(args, io, { onSignal: undefined })).toBe(1);
   });
 
   it('reads every page', async () => {
@@ -313,6 +326,7 @@ describe.concurrent('the report', () => {
     const folder = await mkdtemp(join(tmpdir(), 'evalwatch-'));
     const file = join(folder, 'report.xml');
     await writeFile(file, 'an earlier report');
+    await using earlier = await open(file);
 
     const waited = await wait(daemon, '--experiment', prompt.experiment, '--junit', file);
     expect(waited.code).toBe(1);
@@ -320,6 +334,8 @@ describe.concurrent('the report', () => {
     expect(xml).not.toMatch(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd]/);
     expect(xml.length).toBeLessThan(40_000);
     expect(await readdir(folder)).toEqual(['report.xml']);
+    // Whoever reads the earlier one does not see a part of this one.
+    expect(await earlier.readFile('utf8')).toBe('an earlier report');
     const suite = 'alpha/a&#60;b&#38;&#34;c&#34;';
     const lines = xml.split('\n');
     expect(lines[2]).toBe(
