@@ -23,6 +23,8 @@ const OPENINGS = 2;
 const PATIENCE = 20;
 const MINUTE = 60_000;
 const STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED'] as const;
+/** Statuses of a prompt whose experiment finishes in each third round. */
+const ENDING = ['RUNNING', 'COMPLETED', 'COMPLETED'] as const;
 const NARROW = 4;
 /** Prompts that all move in the same commit, which then spans dozens of pages. */
 const WIDE = 200;
@@ -40,7 +42,7 @@ const store = await persistently(
 ).catch(() => process.exit());
 failed = 0;
 if (from === '0') {
-  await persistently(() => store.configureProjects(['narrow', 'wide'], 0));
+  await persistently(() => store.configureProjects(['narrow', 'wide', 'ending'], 0));
   tell({ what: 'configured', rows: [] });
 }
 for (let round = Number(from); round < Number(to); round += 1) {
@@ -52,12 +54,13 @@ for (let round = Number(from); round < Number(to); round += 1) {
     Array.from({ length: NARROW }, (_, n) => narrow(n)),
     round,
   );
-  if (round % 10 === 0) {
-    const all = Array.from({ length: WIDE }, (_, n) => wide(n));
-    await poll('wide', all, round);
-    // Confirms that the experiment has ended.
-    await poll('wide', all, round);
-  }
+  await poll('ending', [['prompt', ENDING[round % 3] ?? '']], round);
+  if (round % 10 === 0)
+    await poll(
+      'wide',
+      Array.from({ length: WIDE }, (_, n) => wide(n)),
+      round,
+    );
   await settleOrPostpone(round);
 }
 await store.close();
