@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from 'vitest';
 import { compareListing } from '../../../src/domain/transition.ts';
 import type { Committed, FinishRow } from '../../../src/monitor/ports/store.ts';
 import { type Items, listingOfItems, pollItems } from '../../support/experiments.ts';
-import { HARD_TEXTS, type Harness } from './harness.ts';
+import { changesOf, HARD_TEXTS, recordOf, type Harness } from './harness.ts';
 
 const START = { transition: 0, settlement: 0, finish: 0 };
 
@@ -173,6 +173,9 @@ export function describeExperiments(h: Harness): void {
     });
 
     it('keep their labels when a project has many that nothing has any more', async () => {
+      const labels = { experiment: 'of gone', dataset: 'd', metric: 'm' };
+      const records = [recordOf('gone', 'FAILED', { ...labels, gone: true })];
+      await h.commit('p', { prompt: changesOf({ baseline: true, records }) });
       await finish(['finished']);
       await poll({ 'id-0': ['COMPLETED', 'e'] }, 3500);
       for (const name of ['old', 'new']) {
@@ -181,8 +184,9 @@ export function describeExperiments(h: Harness): void {
         await poll({ 'id-0': ['COMPLETED', 'e'], ...Object.fromEntries(many) }, 4000);
       }
       await h.store.prune({ before: 2500, firstDay: 0 });
-      const { records } = (await h.known('p')) ?? {};
-      expect(records?.get('m-7')?.experiment).toBe('new-7');
+      const known = (await h.known('p'))?.records;
+      expect(known?.get('m-7')?.experiment).toBe('new-7');
+      expect(known?.get('gone')).toMatchObject(labels);
       expect((await h.store.events(START, 9)).finishes).toMatchObject([{ experiment: 'finished' }]);
       const rows = await h.store.experiments({ experiment: 'e' });
       expect(rows).toMatchObject([{ counts: { COMPLETED: 1 } }]);
