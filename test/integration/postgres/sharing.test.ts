@@ -245,7 +245,12 @@ describePostgres('workers on one PostgreSQL database', (open) => {
       expect(meanwhile.end.transition).toBe(1);
       // Another worker, which has seen the commit, can give a position ahead of what this one knows.
       const ahead = { transition: 3, settlement: 0, finish: 0 };
-      expect(await store.events(ahead, 10)).toEqual({ transitions: [], settled: [], end: ahead });
+      expect(await store.events(ahead, 10)).toEqual({
+        transitions: [],
+        settled: [],
+        finishes: [],
+        end: ahead,
+      });
       const reader = await openPostgresReader({ clock: hurried, url: db.url });
       await expect(reader.events(START, 10)).rejects.toMatchObject({ reason: 'busy' });
       await reader.close();
