@@ -118,6 +118,11 @@ function hasPrompts(
   return PROMPT_STATUSES.some((status) => isOne(status) && (counts[status] ?? 0) > 0);
 }
 
+/** Returns how long an experiment took, ms; 0 if the clock was set back meanwhile. */
+export function tookMs({ startedAt, endedAt }: { startedAt: number; endedAt: number }): number {
+  return Math.max(0, endedAt - startedAt);
+}
+
 /**
  * Returns the path of an experiment's page below the address of evalwatch; undefined for a name that a URL cannot end with, as
  * it would lead elsewhere.

@@ -1,3 +1,4 @@
+import { tookMs } from '../domain/experiment.ts';
 import { isUnfinished, type Kind } from '../domain/status.ts';
 import type { StoreFailureReason } from '../monitor/errors.ts';
 import type { EventOf, MonitorEvent, PollFailure } from '../monitor/events.ts';
@@ -258,7 +259,7 @@ export class EventLog {
         prompts: { COMPLETED, FAILED, UNKNOWN },
         first_move: new Date(startedAt).toISOString(),
         ended: new Date(endedAt).toISOString(),
-        duration_seconds: (endedAt - startedAt) / 1000,
+        duration_seconds: tookMs(finish) / 1000,
         finish_id: finishId,
       },
       'Experiment finished',

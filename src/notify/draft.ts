@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { causeOf } from '../domain/cause.ts';
-import { experimentPath } from '../domain/experiment.ts';
+import { experimentPath, tookMs } from '../domain/experiment.ts';
 import { DEFAULT_LIMIT_MS, expectationIn } from '../domain/limits.ts';
 import { promptUrl } from '../domain/prompt-url.ts';
 import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
@@ -151,7 +151,7 @@ function finishedExperiment(row: FinishedRow, externalUrl: string | undefined): 
     url: externalUrl === undefined || path === undefined ? null : `${externalUrl}/${path}`,
     first_move: iso(startedAt),
     ended: iso(endedAt),
-    duration_seconds: (endedAt - startedAt) / 1000,
+    duration_seconds: tookMs(row) / 1000,
     prompts: { COMPLETED, FAILED, UNKNOWN },
     causes: causesOf(causes),
   };

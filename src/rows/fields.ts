@@ -1,4 +1,5 @@
 import { causeOf } from '../domain/cause.ts';
+import { tookMs } from '../domain/experiment.ts';
 import { type StateExpectation, expectationIn, type StateExpectations } from '../domain/limits.ts';
 import type { PromptStatus } from '../domain/status.ts';
 import type { FailedRequest } from '../monitor/errors.ts';
@@ -167,7 +168,7 @@ export function experimentFields(row: ExperimentRow): ExperimentFields {
     last_move: isoTimeOrNull(movedAt),
     ended: isoTimeOrNull(endedAt),
     finished: isoTimeOrNull(finishedAt),
-    duration_seconds: isFinished ? secondsOrNull(endedAt - startedAt) : null,
+    duration_seconds: isFinished ? toSeconds(tookMs({ startedAt, endedAt })) : null,
   };
 }
 
@@ -185,7 +186,7 @@ export function finishFields(row: FinishRow): FinishFields {
     },
     first_move: isoTime(row.startedAt),
     ended: isoTime(row.endedAt),
-    duration_seconds: toSeconds(row.endedAt - row.startedAt),
+    duration_seconds: toSeconds(tookMs(row)),
   };
 }
 

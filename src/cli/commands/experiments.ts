@@ -1,4 +1,4 @@
-import type { ExperimentState } from '../../domain/experiment.ts';
+import { tookMs, type ExperimentState } from '../../domain/experiment.ts';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
 import type { ExperimentRow } from '../../monitor/ports/store.ts';
 import { experimentFields } from '../../rows/fields.ts';
@@ -40,7 +40,7 @@ function timeText(ms: number | undefined): string | undefined {
 
 function tookText({ state, startedAt, endedAt }: ExperimentRow): string | undefined {
   if (state !== 'finished' || startedAt === undefined || endedAt === undefined) return undefined;
-  const ms = Math.max(0, endedAt - startedAt);
+  const ms = tookMs({ startedAt, endedAt });
   return formatDuration(ms - (ms % 1000), 2);
 }
 

@@ -439,6 +439,20 @@ describe('experiments', () => {
     });
   });
 
+  it('took no time if the clock was set back before they ended', async () => {
+    const { store, request } = await startApi();
+    for (const [status, at] of [
+      ['PENDING', 1000],
+      ['RUNNING', 9000],
+      ['COMPLETED', 5000],
+      ['COMPLETED', 6000],
+    ] as const) {
+      await pollItems(store, 'p', { a: [status, 'e'] }, at);
+    }
+    const { data } = (await (await request('/experiments')).json()) as Page;
+    expect(data).toMatchObject([{ state: 'finished', duration_seconds: 0 }]);
+  });
+
   it('are returned page by page, and by name', async () => {
     const { get } = await setUpExperiments();
     const { data } = await get('/experiments');
