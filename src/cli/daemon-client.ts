@@ -24,7 +24,7 @@ type Query = Readonly<Record<string, string | undefined>>;
 
 /** Reads the API of a running daemon. Its errors are for {@link whyUnreachable}. */
 export class DaemonClient implements AsyncDisposable {
-  /** Time of the last answer by the clock of the daemon, epoch ms in whole seconds. */
+  /** The latest time at which the last answer was sent, by the clock of the daemon, epoch ms. */
   answeredAt = 0;
   readonly #base: URL;
   readonly #headers: Readonly<Record<string, string>>;
@@ -87,7 +87,8 @@ export class DaemonClient implements AsyncDisposable {
     }
     const options = { dispatcher: this.#agent, headers: this.#headers, signal };
     const { statusCode, headers, body } = await request(url, options);
-    this.answeredAt = Date.parse(String(headers['date'])) || Date.now();
+    // `Date` has whole seconds.
+    this.answeredAt = Date.parse(String(headers['date'])) + 999 || Date.now();
     if (statusCode === 200) return body;
     const said = ERROR.safeParse(parse(await body.text())).data?.error;
     const message = `the daemon answers ${statusCode}${said === undefined ? '' : `: ${said}`}`;
