@@ -134,6 +134,11 @@ function describeEvent(event: MonitorEvent): string | undefined {
     const cause = event.reason ?? `${error_id}: ${error_msg}`;
     return `${event.project}  prompt ${event.promptId}  FAILED because of ${cause}`;
   }
+  if (event.type === 'experiment.finished') {
+    const { project, experiment, counts } = event.finish;
+    const { COMPLETED = 0, FAILED = 0 } = counts;
+    return `${project}  experiment ${experiment} finished: ${COMPLETED} completed, ${FAILED} failed`;
+  }
   if (event.type !== 'poll.finished' || event.failure === undefined) return undefined;
   return `${event.project}  poll failed: ${event.failure.message}`;
 }

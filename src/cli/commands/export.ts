@@ -14,6 +14,7 @@ const COLUMNS: readonly CsvColumn<TransitionRow>[] = [
   ['id', (row) => row.id],
   ['from', (row) => row.from],
   ['to', (row) => row.to],
+  ['experiment', (row) => row.experiment],
 ];
 
 /** Maximum number of rows in memory. */

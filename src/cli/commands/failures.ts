@@ -33,6 +33,7 @@ const FORMAT: Format<FailureRow> = {
     ['error_msg', (row) => row.settlement?.errorInfo?.error_msg ?? undefined],
     ['error_msg_truncated', (row) => String(failureFields(row).error_msg_truncated)],
     ['cause', (row) => row.cause],
+    ['experiment', (row) => row.experiment],
   ],
 };
 

@@ -44,6 +44,7 @@ const FORMAT: Format<PromptRow> = {
     ['usual', ({ expectation }) => inTwoUnits(expectation?.typicalMs)],
     ['limit', ({ expectation }) => limitOf(expectation)],
     ['missing', (row) => String(row.missing)],
+    ['experiment', (row) => row.experiment, { isOptional: true }],
     ['prompt_name', (row) => row.promptName],
   ],
   toJson: (row) => promptFields(row, row.expectations),

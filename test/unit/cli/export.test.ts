@@ -60,8 +60,8 @@ describe('export', () => {
   it('writes CSV with quotes doubled and formulas escaped', async () => {
     const { stdout } = await run('--format', 'csv', '--since', '90m');
     expect(stdout).toBe(
-      'transition_id,time,project,kind,id,from,to\r\n' +
-        `${MANY + 1},${new Date(NOW - HOUR).toISOString()},'=q,prompt,"a,""b""",PENDING,FAILED\r\n`,
+      'transition_id,time,project,kind,id,from,to,experiment\r\n' +
+        `${MANY + 1},${new Date(NOW - HOUR).toISOString()},'=q,prompt,"a,""b""",PENDING,FAILED,of ${NOW - HOUR}\r\n`,
     );
   });
 

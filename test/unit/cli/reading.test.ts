@@ -137,11 +137,11 @@ describe('status', () => {
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const since = (hours: number) => `${iso(NOW - hours * HOUR).slice(0, 19)}Z`;
     expect(cellsOf(stdout.replaceAll(/  1h(?:\d+[ms])?  /g, '  1h  '))).toEqual([
-      'project|prompt_id|status|since|for|usual|limit|missing|prompt_name',
-      `search|prompt-1|UNKNOWN|${since(1)}|1h|-|-|0|-`,
-      `search|prompt-3|FAILED|${since(1)}|1h|-|-|0|-`,
-      `checkout-bot|prompt-1|RUNNING|${since(30)}|1d6h|-|4h|0|Refund tone`,
-      `checkout-bot|prompt-2|FAILED|${since(30)}|1d6h|-|-|0|-`,
+      'project|prompt_id|status|since|for|usual|limit|missing|experiment|prompt_name',
+      `search|prompt-1|UNKNOWN|${since(1)}|1h|-|-|0|-|-`,
+      `search|prompt-3|FAILED|${since(1)}|1h|-|-|0|-|-`,
+      `checkout-bot|prompt-1|RUNNING|${since(30)}|1d6h|-|4h|0|-|Refund tone`,
+      `checkout-bot|prompt-2|FAILED|${since(30)}|1d6h|-|-|0|-|-`,
     ]);
   });
 
@@ -391,13 +391,13 @@ describe('failures', () => {
     const time = iso(NOW - 2 * HOUR);
     expect(stderr).toBe('');
     expect(header).toBe(
-      'transition_id,time,project,prompt_id,prompt_name,settled,reason,error_id,error_msg,error_msg_truncated,cause',
+      'transition_id,time,project,prompt_id,prompt_name,settled,reason,error_id,error_msg,error_msg_truncated,cause,experiment',
     );
     expect(new Set(lines)).toEqual(
       new Set([
-        `${a},${time},search,a,Refund\\ttone,true,,RATE_LIMITED,slow down\\nplease,true,${causeOf(RATE_LIMITED).id}`,
-        `${b},${time},search,b,,true,not_found,,,false,${causeOf(undefined).id}`,
-        `${c},${time},search,c,,true,,'=1+1,"""a"", \\u001b[2J",false,${causeOf(hostile).id}`,
+        `${a},${time},search,a,Refund\\ttone,true,,RATE_LIMITED,slow down\\nplease,true,${causeOf(RATE_LIMITED).id},`,
+        `${b},${time},search,b,,true,not_found,,,false,${causeOf(undefined).id},`,
+        `${c},${time},search,c,,true,,'=1+1,"""a"", \\u001b[2J",false,${causeOf(hostile).id},`,
         '',
       ]),
     );
@@ -579,6 +579,15 @@ describe('experiments', () => {
     expect(code).toBe(0);
     const found = Array.from(stdout.matchAll(/"prompt_id":"(\w)"/g), ([, id]) => id);
     expect(new Set(found)).toEqual(new Set(ids.split(' ')));
+  });
+
+  it('is a column of status, and of CSV without formulas', async () => {
+    expect((await run('status', '--experiment', 'nightly')).stdout).toContain('  nightly  ');
+    const escaped = "'=cmd\\u202e \\u001b[31m\r\n";
+    for (const command of ['failures', 'export']) {
+      const { stdout } = await run(command, '--experiment', WEIRD, '--format', 'csv');
+      expect(stdout.endsWith(`,${escaped}`)).toBe(true);
+    }
   });
 
   it('restricts causes by --experiment', async () => {
