@@ -351,7 +351,7 @@ export interface StoreReader {
   /** Counts the prompts of a project that have no experiment and are not gone. */
   withoutExperiment(project: string): Promise<Experiment['counts']>;
   causes(query: CauseQuery): Promise<CauseList>;
-  /** At most `limit` transitions and `limit` settled failures after this position. */
+  /** At most `limit` transitions, settled failures and finishes each after this position. */
   events(after: EventPosition, limit: number): Promise<RecordedEvents>;
   moves(query: MoveQuery): Promise<MoveHistory>;
   /** Projects without failures are absent. */
@@ -363,7 +363,7 @@ export interface StoreReader {
 
 /** What retention deletes. */
 export interface PruneLimits {
-  /** Transitions, settled failures and removed projects older than this time are deleted, epoch ms. */
+  /** Transitions, settled failures, finishes, empty experiments and removed projects older than this are deleted, epoch ms. */
   readonly before: number;
   /** Durations of days before this one are deleted, days since 1970. */
   readonly firstDay: number;
@@ -395,8 +395,8 @@ export interface Store extends StoreReader {
     only?: ReadonlyMap<Kind, readonly string[]>,
   ): Promise<KnownProject>;
   /**
-   * Commits a poll in one transaction: health, statuses, transitions, totals, and a pending failure for each prompt
-   * that moved to FAILED. Resolves to undefined, and writes nothing, if the project has another token by now: another
+   * Commits a poll in one transaction: health, statuses, transitions, totals, experiments, and a pending failure for each
+   * prompt that moved to FAILED. Resolves to undefined, and writes nothing, if the project has another token by now: another
    * listing was committed, or another worker owns it.
    */
   commitPoll(commit: PollCommit): Promise<Committed | undefined>;
