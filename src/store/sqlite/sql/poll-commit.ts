@@ -170,16 +170,11 @@ function prepare(db: Connection) {
        VALUES (?, ?, ?, ?, ?, ?, ?)`,
     ),
     upsertExperiment: db.prepare(
-      `INSERT INTO experiment
+      `INSERT OR REPLACE INTO experiment
          (project_key, label_id, pending, running, completed, failed, unknown,
           started_at, moved_at, ended_at, finished_at)
        VALUES (:key, :label, :pending, :running, :completed, :failed, :unknown,
-          :started_at, :moved_at, :ended_at, :finished_at)
-       ON CONFLICT (project_key, label_id) DO UPDATE SET
-         pending = excluded.pending, running = excluded.running, completed = excluded.completed,
-         failed = excluded.failed, unknown = excluded.unknown, started_at = excluded.started_at,
-         moved_at = excluded.moved_at, ended_at = excluded.ended_at,
-         finished_at = excluded.finished_at`,
+          :started_at, :moved_at, :ended_at, :finished_at)`,
     ),
     insertFinish: db.prepare(
       `INSERT INTO finish
