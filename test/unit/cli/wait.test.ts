@@ -68,7 +68,7 @@ describe.concurrent('evalwatch wait', () => {
     [[], 50 * MINUTE, true],
     [[], 70 * MINUTE, false],
     [['--since', '2h'], 70 * MINUTE, true],
-    [['--since', '0s'], 0, false],
+    [['--since', '0s'], 2000, false],
   ])('with %o and a finish %i ms ago counts it: %s', async (options, ageMs, counts) => {
     await using daemon = await FakeDaemon.start();
     daemon.set('nightly', { finished: ago(ageMs), prompts: { ...NONE, FAILED: 1 } });
@@ -287,6 +287,13 @@ describe.concurrent('evalwatch wait', () => {
     const { stdout } = await wait(daemon, '--experiment', 'nightly');
     expect(stdout).toContain(': 0 completed, 3 failed (B 2, A 1)\n');
   });
+});
+
+it('counts no finish just before the start with --since 0s', async () => {
+  await using daemon = await FakeDaemon.start();
+  daemon.set('nightly', { finished: ago(0) });
+  const options = ['--experiment', 'nightly', '--since', '0s', '--timeout', '300ms'];
+  expect(await wait(daemon, ...options)).toMatchObject({ code: 3 });
 });
 
 it('reads the state again without news, as no event of its daemon may come', async () => {
