@@ -1,4 +1,4 @@
-import { tookMs, type ExperimentState } from '../../domain/experiment.ts';
+import { tookMs } from '../../domain/experiment.ts';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
 import type { ExperimentRow } from '../../monitor/ports/store.ts';
 import { experimentFields } from '../../rows/fields.ts';
@@ -8,16 +8,15 @@ import { formatDuration, formatTime } from '../output.ts';
 import { type Column, statusColor } from '../table.ts';
 import { type Format, printNewest } from '../query.ts';
 
-const COLORS = { running: 'cyan', ended: undefined, finished: 'green' } as const satisfies Record<
-  ExperimentState,
-  unknown
->;
-
 const FORMAT: Format<ExperimentRow> = {
   noun: 'experiments',
   columns: [
     ['project', (row) => row.project],
-    ['state', (row) => row.state, { color: (row) => COLORS[row.state] }],
+    [
+      'state',
+      (row) => row.state,
+      { color: (row) => (row.state === 'running' ? 'cyan' : undefined) },
+    ],
     ...PROMPT_STATUSES.map((status): Column<ExperimentRow> => {
       const count = ({ counts }: ExperimentRow) => counts[status] ?? 0;
       return [

@@ -12,27 +12,33 @@ import type { ExperimentData } from './model.ts';
 import { moreRows, promptSection, wayBack, WHOLE_MESSAGE, type ProjectQuery } from './project.ts';
 import { capitalized, timeWithAge, untrustedName } from './text.ts';
 
-export type ExperimentQuery = ProjectQuery & { readonly experiment: string };
-
-/** The page of one experiment; undefined if no prompt of the project is in it. */
+/** The page of one experiment. */
 export function experimentPage(
   { store }: ExperimentData,
-  query: ExperimentQuery,
+  query: ProjectQuery & { readonly experiment: string },
   context: ListContext,
-): Page | undefined {
+): Page {
   const { project, experiment } = query;
   const heading = html`${wayBack(context.root, project)}
     <h1>${untrustedName(experiment)}</h1>`;
-  if (store === undefined) {
+  if (store?.row === undefined) {
+    const summary = store === undefined ? 'The store cannot be read' : 'Unknown experiment';
+    const why =
+      store === undefined
+        ? ''
+        : html`<p>
+            No prompt of this project is in it. If there were some, they are gone or in another
+            experiment by now.
+          </p>`;
     return {
-      title: `${experiment} · ${project} · evalwatch`,
-      summary: 'The store cannot be read.',
+      title: `${summary} · ${experiment} · ${project} · evalwatch`,
+      summary: `${summary}.`,
       main: html`${heading}
-        <p class="state bad"><strong>✗ The store cannot be read</strong></p>`,
+        <p class="state bad"><strong>✗ ${summary}</strong></p>
+        ${why}`,
     };
   }
   const { row, causes, failures, prompts } = store;
-  if (row === undefined) return undefined;
   const time = (ms: number | undefined) => ms !== undefined && timeWithAge(ms, context.now);
   const verdict = capitalized(row.state);
   const failed = counted(row.counts.FAILED ?? 0, 'prompt');
@@ -60,22 +66,5 @@ export function experimentPage(
         ${moreRows('failures', failures, context)}`,
       )}
       ${promptSection(prompts, query, context)}`,
-  };
-}
-
-/** The page of an experiment that no prompt is in. */
-export function unknownExperimentPage(
-  { project, experiment }: ExperimentQuery,
-  root: string,
-): Page {
-  return {
-    title: 'Unknown experiment · evalwatch',
-    summary: 'Unknown experiment.',
-    main: html`${wayBack(root, project)}
-      <h1>Unknown experiment</h1>
-      <div>
-        No prompt of this project is in the experiment ${untrustedName(experiment)}. If there were
-        some, they are gone or in another experiment by now.
-      </div>`,
   };
 }

@@ -275,7 +275,8 @@ export function experimentCounts(
 
 /** Experiments of a project, and its prompts without one. */
 export function experimentTable(
-  { rows, others }: { rows: readonly ExperimentRow[]; others: Experiment['counts'] },
+  rows: readonly ExperimentRow[],
+  others: Experiment['counts'],
   { project, root, now }: ListContext,
 ): Html {
   const cells = rows.map((row): Row => {

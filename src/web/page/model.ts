@@ -76,28 +76,14 @@ export interface Reading {
   readonly waiting: readonly StatusRow[];
   /** Empty on the overview. */
   readonly prompts: readonly StatusRow[];
-  readonly experiments: {
-    /** Last move first; empty on the overview. */
-    readonly rows: readonly ExperimentRow[];
-    /** Prompts without one, by status. */
-    readonly others: Experiment['counts'];
-  };
+  /** Last move first; empty on the overview. */
+  readonly experiments: readonly ExperimentRow[];
+  /** Prompts without one, by status. */
+  readonly withoutExperiment: Experiment['counts'];
 }
 
 /** What the page of an experiment shows. */
-export interface ExperimentData {
-  readonly views: readonly ProjectView[];
-  /** Undefined while the store cannot be read. */
-  readonly store:
-    | {
-        /** Undefined if no prompt of the project is in the experiment. */
-        readonly row: ExperimentRow | undefined;
-        readonly causes: CauseList;
-        readonly failures: readonly FailureRow[];
-        readonly prompts: readonly StatusRow[];
-      }
-    | undefined;
-}
+export type ExperimentData = NonNullable<Awaited<ReturnType<typeof readExperiment>>>;
 
 /** A configured project with its rows of the store. */
 export interface ProjectView {
@@ -146,13 +132,16 @@ export async function readProject(
   return { store, views: viewsOf(configured, store, now) };
 }
 
-/** Reads what the page of an experiment shows; undefined if its project is neither configured nor stored. */
+/**
+ * Reads what the page of an experiment shows, without a row if no prompt is in it; undefined if its project is neither configured
+ * nor stored.
+ */
 export async function readExperiment(
   content: WebContent,
   project: string,
   experiment: string,
   { status, now }: { status: PromptStatus | undefined; now: number },
-): Promise<ExperimentData | undefined> {
+) {
   const configured = await knownProject(content, project);
   if (configured === undefined) return undefined;
   const { prompts: maxPrompts, failures: maxFailures } = ROWS_SHOWN.project;
@@ -201,6 +190,7 @@ async function read(
     prompts,
     waiting,
     experiments,
+    withoutExperiment,
   ] = await Promise.all([
     reading,
     store.moves(history),
@@ -210,26 +200,13 @@ async function read(
     store.transitions({ project, limit: limits.transitions }),
     limits.prompts === 0 ? [] : store.statuses({ project, status, limit: limits.prompts }),
     reading.then(({ projects }) => longestWaiting(store, projects)),
-    project === undefined ? NO_EXPERIMENTS : readExperiments(store, project, limits.experiments),
+    project === undefined ? [] : store.experiments({ project, limit: limits.experiments }),
+    project === undefined ? {} : store.withoutExperiment(project),
   ]);
   const failureCounts = new Map(counts.map((each) => [each.project, each.count]));
   const knownSince = Math.max(since, now - retentionMs);
-  const rows = { failures, transitions, waiting, prompts, experiments };
+  const rows = { failures, transitions, waiting, prompts, experiments, withoutExperiment };
   return { snapshot, moves, knownSince, failureCounts, causes, ...rows };
-}
-
-const NO_EXPERIMENTS = { rows: [], others: {} };
-
-async function readExperiments(
-  store: WebContent['store'],
-  project: string,
-  limit: number,
-): Promise<Reading['experiments']> {
-  const [rows, others] = await Promise.all([
-    store.experiments({ project, limit }),
-    store.withoutExperiment(project),
-  ]);
-  return { rows, others };
 }
 
 function viewsOf(

@@ -103,13 +103,13 @@ function lists(
 ): readonly Html[] {
   const { experiments } = store;
   return [
-    experiments.rows.length === 0
+    experiments.length === 0
       ? html``
       : section(
           'experiments',
           'Experiments',
-          html`${experimentTable(experiments, context)}
-          ${moreRows('experiments', experiments.rows, context)}`,
+          html`${experimentTable(experiments, store.withoutExperiment, context)}
+          ${moreRows('experiments', experiments, context)}`,
         ),
     section('causes', 'Causes of failures', causeList(store.causes, context)),
     section(

@@ -7,7 +7,7 @@ import type { Clock } from '../../monitor/ports/clock.ts';
 import type { WebContent } from '../content.ts';
 import type { ConnectionEnv } from '../limits.ts';
 import { PATHS } from '../paths.ts';
-import { experimentPage, unknownExperimentPage } from './experiment.ts';
+import { experimentPage } from './experiment.ts';
 import { layout, type Page } from './layout.ts';
 import { readExperiment, readOverview, readProject, type PageData } from './model.ts';
 import { overviewPage } from './overview.ts';
@@ -122,8 +122,8 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
         return { status: 404, body: await render(unknownProjectPage(project, root), now, root) };
       }
       const page = experimentPage(data, query, listContext(now, root, data, query));
-      if (page !== undefined) return { status: 200, body: await render(page, now, root) };
-      return { status: 404, body: await render(unknownExperimentPage(query, root), now, root) };
+      const isUnknown = data.store !== undefined && data.store.row === undefined;
+      return { status: isUnknown ? 404 : 200, body: await render(page, now, root) };
     });
   });
 

@@ -147,7 +147,7 @@ describe('the page of an experiment', () => {
     const elsewhere = await world.read('/projects/beta/experiments/nightly-42');
     const nowhere = await world.read('/projects/nobody/experiments/nightly-42');
     expect([unknown.status, elsewhere.status, nowhere.status]).toEqual([404, 404, 404]);
-    expect(unknown.text).toContain('in the experiment &lt;b&gt;.');
+    expect(unknown.text).toContain('&lt;b&gt; ✗ Unknown experiment No prompt of this project');
     expect(nowhere.text).toContain('There is no project nobody');
   });
 
