@@ -165,6 +165,14 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       notice: /was told .* instead of/,
     },
     {
+      what: 'a process does not tell the finishes of one that was killed',
+      file: 'notify/outbox.ts',
+      replace: [
+        ["['failed', 'completed', 'finished'] as const", "['failed', 'completed'] as const"],
+      ],
+      notice: /told .* instead of .*: experiments\.finished|not told of .*: experiments\.finished/,
+    },
+    {
       what: 'a message has the time of its attempt',
       file: 'notify/deliver.ts',
       replace: [

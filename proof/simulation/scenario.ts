@@ -51,7 +51,7 @@ const webhook = {
   secret: undefined,
 } as const;
 export const RECEIVERS: readonly Receiver[] = [
-  { ...told, ...webhook, name: 'chat', on: ['failed', 'completed'] },
+  { ...told, ...webhook, name: 'chat', on: ['failed', 'completed', 'finished'] },
   { ...told, ...webhook, name: 'pager', on: ['failed', 'stuck', 'down'] },
 ];
 

@@ -38,12 +38,6 @@ const NEW: Project = {
   finishes: [],
 };
 const UNFINISHED = new Set(['PENDING', 'RUNNING']);
-/** A position after all transitions and settlements. */
-const FINISHES = {
-  transition: Number.MAX_SAFE_INTEGER,
-  settlement: Number.MAX_SAFE_INTEGER,
-  finish: 0,
-};
 
 /** Finds which experiments finish with each listing, and compares that with what is stored and told. */
 export function createFinishes(fault: (text: string) => void) {
@@ -114,8 +108,10 @@ export function createFinishes(fault: (text: string) => void) {
         if (finish.process === process) finish.isReported = true;
       }
     },
-    compare: async (reader: StoreReader): Promise<readonly string[]> => {
-      const { finishes } = await reader.events(FINISHES, Number.MAX_SAFE_INTEGER);
+    compare: async (
+      reader: StoreReader,
+      finishes: readonly FinishRow[],
+    ): Promise<readonly string[]> => {
       const texts = new Map(finishes.map((row) => [row.finishId, textOfRow(row)]));
       const differences: string[] = [];
       for (const [project, { finishes: own, statuses }] of projects) {

@@ -7,6 +7,12 @@ import type { Simulation } from '../parts.ts';
 import { KEY, MISSING_AFTER } from '../scenario.ts';
 import { createFinishes } from './finishes.ts';
 
+/** A position after all transitions and settlements. */
+const FINISHES = {
+  transition: Number.MAX_SAFE_INTEGER,
+  settlement: Number.MAX_SAFE_INTEGER,
+  finish: 0,
+};
 /** Number of polls in a row after which an unstored change is a fault: the poll after a failover notices it. */
 const MAX_OVERLOOKED = 3;
 
@@ -353,7 +359,11 @@ export function createOracle(simulation: Simulation) {
      * @param stopped process that stopped in good order, and whose store took everything
      */
     compare: async (reader: StoreReader, isOver: boolean, stopped?: string) => {
-      const [newest, failures] = await Promise.all([reader.transitions({}), reader.failures({})]);
+      const [newest, failures, { finishes: finished }] = await Promise.all([
+        reader.transitions({}),
+        reader.failures({}),
+        reader.events(FINISHES, Number.MAX_SAFE_INTEGER),
+      ]);
       const rows = newest.toSorted((one, other) => one.transitionId - other.transitionId);
       const byId = new Map<number, TransitionRow>();
       for (const row of rows) byId.set(row.transitionId, row);
@@ -363,8 +373,8 @@ export function createOracle(simulation: Simulation) {
         ...compareMoves(stored),
         ...compareFailures(stored, failures, isOver, stopped),
         ...(await compareStates(reader, stored, failures)),
-        ...(await finishes.compare(reader)),
-        ...simulation.receivers.compare(stored.ofProject, isOver),
+        ...(await finishes.compare(reader, finished)),
+        ...simulation.receivers.compare(stored.ofProject, byProject(finished), isOver),
         ...(isOver ? await compareWithWorld(reader) : []),
       ];
     },

@@ -1,6 +1,6 @@
 import type { Receiver } from '../../../src/domain/receiver.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
-import type { TransitionRow } from '../../../src/monitor/ports/store.ts';
+import type { FinishRow, TransitionRow } from '../../../src/monitor/ports/store.ts';
 import type { Delivery } from '../../../src/notify/answer.ts';
 import type { Message } from '../../../src/notify/message.ts';
 import type { Life, Simulation } from '../parts.ts';
@@ -18,7 +18,7 @@ const PHASES = ['works', 'works', 'flickers', 'refuses', 'hangs'] as const;
 type Phase = (typeof PHASES)[number];
 
 const STATUSES = { 'prompts.failed': 'FAILED', 'prompts.completed': 'COMPLETED' } as const;
-const TYPES = ['prompts.failed', 'prompts.completed'] as const;
+const TYPES = ['prompts.failed', 'prompts.completed', 'experiments.finished'] as const;
 
 /** A message that arrived for the first time. */
 interface Arrival {
@@ -26,7 +26,7 @@ interface Arrival {
   readonly message: Message;
 }
 
-/** The receivers of messages, and what they must be told: each move once, in order, each message with one content. */
+/** The receivers of messages, and what they must be told: each move and each finish once, in order, each message with one content. */
 export function createReceivers({ course, endings }: Pick<Simulation, 'course' | 'endings'>) {
   const { kernel, isCalm, fault } = course;
   const phases = new Map<string, Phase>();
@@ -74,27 +74,30 @@ export function createReceivers({ course, endings }: Pick<Simulation, 'course' |
     return { arrives: isBad && chance < 0.3, answer, lastsMs };
   }
 
-  /** Compares what a receiver was told of the moves of a project to a status with those that are stored, in order. */
-  function compareMoves(
+  /** Compares what a receiver was told of a project with what is stored, by the ids of prompts or names of experiments, in order. */
+  function compareTold(
     { name }: Receiver,
     type: (typeof TYPES)[number],
-    { rows, project, isOver }: { rows: readonly TransitionRow[]; project: string; isOver: boolean },
+    { stored, project, isOver }: { stored: readonly string[]; project: string; isOver: boolean },
   ): readonly string[] {
-    const stored = rows.filter(({ to }) => to === STATUSES[type]).map(({ id }) => id);
     // A message names the first ten.
     const told = arrivals.flatMap(({ receiver, message }): (string | undefined)[] => {
       if (receiver !== name || message.type !== type) return [];
       if (message.data.project !== project) return [];
-      const { prompts, count } = message.data;
-      return Array.from({ length: count }, (_, index) => prompts[index]?.prompt_id);
+      const { count } = message.data;
+      const names =
+        message.type === 'experiments.finished'
+          ? message.data.experiments.map(({ experiment }) => experiment)
+          : message.data.prompts.map(({ prompt_id }) => prompt_id);
+      return Array.from({ length: count }, (_, index) => names[index]);
     });
-    const what = `${STATUSES[type]} of ${project}`;
+    const what = `${type} of ${project}`;
     const isPrefix = told.every((id, index) => {
       return index < stored.length && (id ?? stored[index]) === stored[index];
     });
     if (!isPrefix && !hasFailedOver) {
       const expected = stored.slice(0, told.length).join();
-      return [`${name} was told ${told.join()} instead of ${expected}, moves to ${what}`];
+      return [`${name} was told ${told.join()} instead of ${expected}: ${what}`];
     }
     if (!isOver) return [];
     // What is not named can be any.
@@ -104,9 +107,7 @@ export function createReceivers({ course, endings }: Pick<Simulation, 'course' |
       if (index !== -1) rest.splice(index, 1);
       return index === -1;
     });
-    return untold.length === 0
-      ? []
-      : [`${name} was not told of ${untold.join()}, moves to ${what}`];
+    return untold.length === 0 ? [] : [`${name} was not told of ${untold.join()}: ${what}`];
   }
 
   for (const { name } of RECEIVERS) turn(name);
@@ -146,14 +147,18 @@ export function createReceivers({ course, endings }: Pick<Simulation, 'course' |
     },
     /** @param isOver whether everything must have been told after a long time without faults */
     compare: (
-      ofProject: (project: string) => readonly TransitionRow[],
+      movesOf: (project: string) => readonly TransitionRow[],
+      finishesOf: (project: string) => readonly FinishRow[],
       isOver: boolean,
     ): readonly string[] =>
       course.projects.flatMap(({ id: project }) => {
-        const rows = ofProject(project);
+        const stored = (type: (typeof TYPES)[number]) =>
+          type === 'experiments.finished'
+            ? finishesOf(project).map(({ experiment }) => experiment)
+            : movesOf(project).flatMap(({ to, id }) => (to === STATUSES[type] ? [id] : []));
         return RECEIVERS.flatMap((receiver) =>
-          TYPES.filter((type) => receiver.on.some((kind) => type === `prompts.${kind}`)).flatMap(
-            (type) => compareMoves(receiver, type, { rows, project, isOver }),
+          TYPES.filter((type) => receiver.on.some((kind) => type.endsWith(`.${kind}`))).flatMap(
+            (type) => compareTold(receiver, type, { stored: stored(type), project, isOver }),
           ),
         );
       }),
