@@ -83,6 +83,8 @@ export class FailureReporter {
       this.#checking = undefined;
       if (this.#checkAgain) this.wake();
       else if (this.#isStarted) {
+        // Asking for the lease can find it lost, which has woken another check meanwhile.
+        this.#nextCheck?.cancel();
         this.#nextCheck = clock.timeout(this.#intervalMs(), () => this.wake());
       }
     });

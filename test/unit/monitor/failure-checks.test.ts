@@ -91,6 +91,23 @@ function setUp() {
   };
 }
 
+it('the failure reporter leaves no timer if asking for the lease has woken it', async () => {
+  const { reporter, state, wait } = setUp();
+  let isTold = false;
+  Object.defineProperty(state, 'lease', {
+    get: () => {
+      // A worker that is asked finds that its lease is over, and tells that once.
+      if (isTold) return undefined;
+      isTold = true;
+      return reporter.wake();
+    },
+  });
+  reporter.start();
+  await wait(500);
+  await reporter.stop();
+  expect(vi.getTimerCount()).toBe(0);
+});
+
 it('the failure reporter checks for failures every 10 s, and at once when it is woken', async () => {
   const { reporter, looks, fails, wait, lines } = setUp();
   reporter.start();
