@@ -161,17 +161,20 @@ const CAUSES_IN_RANGE =
   causesOf(`evalwatch.project p CROSS JOIN evalwatch.failure f INDEXED BY failure_project
     WHERE p.id = :project AND f.project_key = p.project_key AND f.transition_id >= :first AND f.transition_id <= :last`);
 
-/** Of the prompts that were FAILED at a finish and have failed since the first move; only of so many failures, the last ones. */
+/**
+ * Of the prompts that were FAILED at a finish and have failed since the first move; only of so many failures, the last ones.
+ * Records are looked up: PostgreSQL would join them in quadratic time before it has statistics.
+ */
 const CAUSES_OF_FINISH = causesOf(`(
       SELECT t.project_key, t.record_id, t.transition_id, t.at, e.label_id, e.at AS finished_at
       FROM evalwatch.finish e CROSS JOIN evalwatch.transition t INDEXED BY transition_failed
       WHERE e.finish_id = :finish AND t.project_key = e.project_key AND t.kind = 'prompt' AND t.to_status = 'FAILED'
         AND t.at >= e.started_at AND t.at <= e.at
       ORDER BY t.at DESC LIMIT ${MAX_GROUPED_FAILURES}
-    ) AS t CROSS JOIN evalwatch.record r CROSS JOIN evalwatch.failure f INDEXED BY failure_project
-    WHERE r.project_key = t.project_key AND r.kind = 'prompt' AND r.id = t.record_id AND r.experiment = t.label_id
-      AND (r.since = t.at OR r.since > t.finished_at)
-      AND f.project_key = t.project_key AND f.transition_id = t.transition_id`);
+    ) AS t CROSS JOIN evalwatch.failure f
+    WHERE f.transition_id = t.transition_id AND t.label_id = (
+        SELECT CASE WHEN r.since = t.at OR r.since > t.finished_at THEN r.experiment END
+        FROM evalwatch.record r WHERE r.project_key = t.project_key AND r.kind = 'prompt' AND r.id = t.record_id)`);
 
 const FINISHES = `SELECT ${FINISH_COLUMNS}
   FROM evalwatch.project p CROSS JOIN evalwatch.finish f CROSS JOIN evalwatch.label l
