@@ -1,13 +1,30 @@
 import type { KnownRecord } from './record.ts';
-import { isUnfinished, PROMPT_STATUSES, type Origin, type Status } from './status.ts';
+import {
+  isUnfinished,
+  PROMPT_STATUSES,
+  type Origin,
+  type PromptStatus,
+  type Status,
+} from './status.ts';
+
+/** Number of prompts in every status. */
+export type PromptCounts = Readonly<Record<PromptStatus, number>>;
+
+export const NO_PROMPTS: PromptCounts = {
+  PENDING: 0,
+  RUNNING: 0,
+  COMPLETED: 0,
+  FAILED: 0,
+  UNKNOWN: 0,
+};
 
 /**
  * An experiment of a project, as the last commit left it (docs/specification.md#experiments). Times are those of polls, epoch
  * ms.
  */
 export interface Experiment {
-  /** Number of prompts that are not gone, by status. */
-  readonly counts: Readonly<Partial<Record<Status, number>>>;
+  /** Those of its prompts that are not gone. */
+  readonly counts: PromptCounts;
   /** The first move since it was reopened, or else of all; undefined without any. */
   readonly startedAt?: number | undefined;
   /** The last move of all. */
@@ -95,8 +112,8 @@ export function nextExperiment(
 ): Experiment {
   const { at, complete } = poll;
   const { moved = false } = change ?? {};
-  const counts = { ...before?.counts };
-  for (const [status, by] of change?.counts ?? []) counts[status] = (counts[status] ?? 0) + by;
+  const counts = { ...(before?.counts ?? NO_PROMPTS) };
+  for (const status of PROMPT_STATUSES) counts[status] += change?.counts.get(status) ?? 0;
   const [isRunning, isEmpty] = [hasPrompts(counts, isUnfinished), !hasPrompts(counts)];
   const wasFinished = before?.finishedAt !== undefined;
   if (wasFinished && !moved && !isRunning) return { ...before, counts };
@@ -112,10 +129,10 @@ export function nextExperiment(
 
 /** Whether there are prompts, in one of these statuses if they are given. */
 function hasPrompts(
-  counts: Experiment['counts'],
-  isOne: (status: Status) => boolean = () => true,
+  counts: PromptCounts,
+  isOne: (status: PromptStatus) => boolean = () => true,
 ): boolean {
-  return PROMPT_STATUSES.some((status) => isOne(status) && (counts[status] ?? 0) > 0);
+  return PROMPT_STATUSES.some((status) => isOne(status) && counts[status] > 0);
 }
 
 /** Returns how long an experiment took, ms; 0 if the clock was set back meanwhile. */

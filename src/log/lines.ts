@@ -250,7 +250,7 @@ export class EventLog {
 
   #experimentFinished({ finish }: EventOf<'experiment.finished'>): void {
     const { finishId, project, experiment, counts, startedAt, endedAt } = finish;
-    const { COMPLETED = 0, FAILED = 0, UNKNOWN = 0 } = counts;
+    const { COMPLETED, FAILED, UNKNOWN } = counts;
     this.#logger.info(
       {
         event: 'experiment.finished',

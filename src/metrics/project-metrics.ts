@@ -307,7 +307,7 @@ const EXPERIMENTS: Family<readonly ExperimentRow[]> = {
     const byLabel = Map.groupBy(experiments, ({ experiment }) => experimentLabel(experiment));
     for (const [label, same] of byLabel) {
       for (const [status, statusLabel] of PROMPT_LABELS) {
-        const count = same.reduce((sum, { counts }) => sum + (counts[status] ?? 0), 0);
+        const count = same.reduce((sum, { counts }) => sum + counts[status], 0);
         add(count, `${renderLabel('experiment', label)},${statusLabel}`);
       }
     }

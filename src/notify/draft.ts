@@ -1,9 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { causeOf } from '../domain/cause.ts';
-import { experimentPath, tookMs } from '../domain/experiment.ts';
+import { experimentPath } from '../domain/experiment.ts';
 import { DEFAULT_LIMIT_MS, expectationIn } from '../domain/limits.ts';
 import { promptUrl } from '../domain/prompt-url.ts';
 import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
+import { finishFields } from '../rows/fields.ts';
 import type { ConditionOptions, Outage } from './conditions.ts';
 import {
   type DownProject,
@@ -143,17 +144,16 @@ function iso(at: number): string {
 }
 
 function finishedExperiment(row: FinishedRow, externalUrl: string | undefined): FinishedExperiment {
-  const { project, experiment, counts, startedAt, endedAt, causes } = row;
+  const { project, experiment, prompts, first_move, ended, duration_seconds } = finishFields(row);
   const path = experimentPath(project, experiment);
-  const { COMPLETED = 0, FAILED = 0, UNKNOWN = 0 } = counts;
   return {
     experiment,
     url: externalUrl === undefined || path === undefined ? null : `${externalUrl}/${path}`,
-    first_move: iso(startedAt),
-    ended: iso(endedAt),
-    duration_seconds: tookMs(row) / 1000,
-    prompts: { COMPLETED, FAILED, UNKNOWN },
-    causes: causesOf(causes),
+    first_move,
+    ended,
+    duration_seconds,
+    prompts,
+    causes: causesOf(row.causes),
   };
 }
 

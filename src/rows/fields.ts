@@ -46,6 +46,7 @@ export function projectFields(
   // That in memory is current, also while the store cannot be written.
   const { health = storedHealth, nextPollAt, expectations } = configured ?? {};
   const prompts = listings.get('prompt');
+  const count = (status: PromptStatus) => prompts?.counts.get(status) ?? 0;
   return {
     project,
     up: health.up,
@@ -55,7 +56,13 @@ export function projectFields(
     last_poll: isoTimeOrNull(health.lastPollAt),
     last_success: isoTimeOrNull(health.lastSuccessAt),
     next_poll: isoTimeOrNull(nextPollAt),
-    prompts: promptCounts((status) => prompts?.counts.get(status) ?? 0),
+    prompts: {
+      PENDING: count('PENDING'),
+      RUNNING: count('RUNNING'),
+      COMPLETED: count('COMPLETED'),
+      FAILED: count('FAILED'),
+      UNKNOWN: count('UNKNOWN'),
+    },
     missing: prompts?.missing ?? 0,
     team: configured?.team || null,
     expectations: {
@@ -63,16 +70,6 @@ export function projectFields(
       RUNNING: expectationFields(expectations?.RUNNING),
     },
     max_failure_ratio: configured?.expect.maxFailureRatio ?? null,
-  };
-}
-
-function promptCounts(count: (status: PromptStatus) => number): ProjectFields['prompts'] {
-  return {
-    PENDING: count('PENDING'),
-    RUNNING: count('RUNNING'),
-    COMPLETED: count('COMPLETED'),
-    FAILED: count('FAILED'),
-    UNKNOWN: count('UNKNOWN'),
   };
 }
 
@@ -163,7 +160,7 @@ export function experimentFields(row: ExperimentRow): ExperimentFields {
     project,
     experiment,
     state,
-    prompts: promptCounts((status) => counts[status] ?? 0),
+    prompts: counts,
     first_move: isoTimeOrNull(startedAt),
     last_move: isoTimeOrNull(movedAt),
     ended: isoTimeOrNull(endedAt),
@@ -173,17 +170,13 @@ export function experimentFields(row: ExperimentRow): ExperimentFields {
 }
 
 export function finishFields(row: FinishRow): FinishFields {
-  const { counts } = row;
+  const { COMPLETED, FAILED, UNKNOWN } = row.counts;
   return {
     finish_id: row.finishId,
     time: isoTime(row.at),
     project: row.project,
     experiment: row.experiment,
-    prompts: {
-      COMPLETED: counts.COMPLETED ?? 0,
-      FAILED: counts.FAILED ?? 0,
-      UNKNOWN: counts.UNKNOWN ?? 0,
-    },
+    prompts: { COMPLETED, FAILED, UNKNOWN },
     first_move: isoTime(row.startedAt),
     ended: isoTime(row.endedAt),
     duration_seconds: toSeconds(tookMs(row)),

@@ -9,7 +9,7 @@ import { lostOldest, nextSummary, type Summary } from '../domain/summary.ts';
 import type { Changes } from '../domain/transition.ts';
 import type { FinishRow, PollCommit, ProjectFigures } from '../monitor/ports/store.ts';
 import { readOldestOthers } from './projects.ts';
-import { type ExperimentColumns, toExperimentRow, toExperimentState, toFinishRow } from './rows.ts';
+import { type ExperimentColumns, toExperimentRow } from './rows.ts';
 import type { Db } from './sql.ts';
 
 /** What a commit stores besides health, records and transitions. */
@@ -33,17 +33,10 @@ export function toFinishes(
 ): readonly FinishRow[] {
   return experiments
     .filter(({ finishes }) => finishes)
-    .map(({ name, startedAt = at, endedAt = at, ...state }, index) =>
-      toFinishRow({
-        ...toExperimentState(state),
-        finish_id: ids[index] ?? 0,
-        at,
-        project,
-        experiment: name,
-        started_at: startedAt,
-        ended_at: endedAt,
-      }),
-    );
+    .map(({ name: experiment, counts, startedAt = at, endedAt = at }, index) => {
+      const finishId = ids[index] ?? 0;
+      return { finishId, at, project, experiment, counts, startedAt, endedAt };
+    });
 }
 
 /** Maximum number of experiments that are read at once. */

@@ -1,4 +1,4 @@
-import type { Experiment } from '../domain/experiment.ts';
+import { NO_PROMPTS, type PromptCounts } from '../domain/experiment.ts';
 import type { DurationCount } from '../domain/limits.ts';
 import type { Labels } from '../domain/record.ts';
 import { PROMPT_STATUSES } from '../domain/status.ts';
@@ -298,13 +298,13 @@ ORDER BY e.label_id DESC`;
   }
 
   /** Subtracts the counts of all experiments from those of the project. */
-  async withoutExperiment(project: string): Promise<Experiment['counts']> {
+  async withoutExperiment(project: string): Promise<PromptCounts> {
     const columns = PROMPT_STATUSES.map(
       (status) =>
         `CAST(coalesce(CAST(p.prompts -> 'counts' ->> '${status}' AS integer), 0)
           - coalesce(sum(e.${status.toLowerCase()}), 0) AS integer) AS "${status}"`,
     );
-    const [counts = {}] = await this.db.read<Experiment['counts']>(
+    const [counts = NO_PROMPTS] = await this.db.read<PromptCounts>(
       'without_experiment',
       `SELECT ${columns.join(', ')}
       FROM evalwatch.project p LEFT JOIN evalwatch.experiment e ON e.project_key = p.project_key

@@ -1,4 +1,4 @@
-import { stateOf, type Experiment } from '../domain/experiment.ts';
+import { stateOf, type Experiment, type PromptCounts } from '../domain/experiment.ts';
 import type { ErrorTotal, NoErrorInfoReason, Settlement } from '../domain/failure.ts';
 import type { KnownRecord } from '../domain/record.ts';
 import {
@@ -148,15 +148,9 @@ interface ExperimentCounts {
   readonly unknown: number;
 }
 
-function toCounts(row: ExperimentCounts): Experiment['counts'] {
-  const { pending = 0, running = 0, completed, failed, unknown } = row;
-  return {
-    PENDING: pending,
-    RUNNING: running,
-    COMPLETED: completed,
-    FAILED: failed,
-    UNKNOWN: unknown,
-  };
+function toCounts(row: ExperimentCounts): PromptCounts {
+  const { pending: PENDING = 0, running: RUNNING = 0 } = row;
+  return { PENDING, RUNNING, COMPLETED: row.completed, FAILED: row.failed, UNKNOWN: row.unknown };
 }
 
 /** The columns of `experiment` without its project and its label. */
@@ -170,11 +164,11 @@ export interface ExperimentState extends Required<ExperimentCounts> {
 export function toExperimentState(experiment: Experiment): ExperimentState {
   const { counts, startedAt, movedAt, endedAt, finishedAt } = experiment;
   return {
-    pending: counts.PENDING ?? 0,
-    running: counts.RUNNING ?? 0,
-    completed: counts.COMPLETED ?? 0,
-    failed: counts.FAILED ?? 0,
-    unknown: counts.UNKNOWN ?? 0,
+    pending: counts.PENDING,
+    running: counts.RUNNING,
+    completed: counts.COMPLETED,
+    failed: counts.FAILED,
+    unknown: counts.UNKNOWN,
     started_at: startedAt ?? null,
     moved_at: movedAt ?? null,
     ended_at: endedAt ?? null,

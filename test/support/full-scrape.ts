@@ -1,5 +1,6 @@
 import { configApplied, UNLEARNED } from './expected.ts';
 import { join } from 'node:path';
+import { NO_PROMPTS } from '../../src/domain/experiment.ts';
 import { KINDS, type Kind } from '../../src/domain/status.ts';
 import { Metrics } from '../../src/metrics/metrics.ts';
 import { POLL_FAILURE_REASONS, type PollFailureReason } from '../../src/monitor/errors.ts';
@@ -18,7 +19,7 @@ const EXPERIMENT: ExperimentRow = {
   project: PROJECT,
   experiment: 'nightly-42',
   state: 'running',
-  counts: { RUNNING: 1 },
+  counts: { ...NO_PROMPTS, RUNNING: 1 },
 };
 
 /**

@@ -1,4 +1,5 @@
 import { onTestFinished } from 'vitest';
+import { NO_PROMPTS } from '../../src/domain/experiment.ts';
 import type { WebContent } from '../../src/web/content.ts';
 import { EventFeed } from '../../src/web/events/feed.ts';
 import { MonitorWatch } from '../../src/web/monitor-watch.ts';
@@ -15,7 +16,7 @@ const store: WebContent['store'] = {
   transitions: rows,
   failures: rows,
   experiments: rows,
-  withoutExperiment: async () => ({}),
+  withoutExperiment: async () => NO_PROMPTS,
   causes: async () => ({ causes: [], others: { causes: 0, count: 0 } }),
   events: () => Promise.reject(new Error('not asked for')),
   moves: () => Promise.resolve({ since: 0, moves: [] }),

@@ -163,5 +163,5 @@ function textOf(name: string, statuses: readonly string[]): string {
 }
 
 function textOfRow({ experiment, counts }: FinishRow): string {
-  return `${experiment} ${counts.COMPLETED ?? 0} ${counts.FAILED ?? 0}`;
+  return `${experiment} ${counts.COMPLETED} ${counts.FAILED}`;
 }

@@ -136,7 +136,7 @@ function describeEvent(event: MonitorEvent): string | undefined {
   }
   if (event.type === 'experiment.finished') {
     const { project, experiment, counts } = event.finish;
-    const { COMPLETED = 0, FAILED = 0 } = counts;
+    const { COMPLETED, FAILED } = counts;
     return `${project}  experiment ${experiment} finished: ${COMPLETED} completed, ${FAILED} failed`;
   }
   if (event.type !== 'poll.finished' || event.failure === undefined) return undefined;

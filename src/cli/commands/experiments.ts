@@ -18,12 +18,9 @@ const FORMAT: Format<ExperimentRow> = {
       { color: (row) => (row.state === 'running' ? 'cyan' : undefined) },
     ],
     ...PROMPT_STATUSES.map((status): Column<ExperimentRow> => {
-      const count = ({ counts }: ExperimentRow) => counts[status] ?? 0;
-      return [
-        status,
-        (row) => String(count(row)),
-        { color: (row) => (count(row) === 0 ? undefined : statusColor(status)) },
-      ];
+      const color = ({ counts }: ExperimentRow) =>
+        counts[status] === 0 ? undefined : statusColor(status);
+      return [status, ({ counts }) => String(counts[status]), { color }];
     }),
     ['first_move', (row) => timeText(row.startedAt), { isOptional: true }],
     ['last_move', (row) => timeText(row.movedAt)],

@@ -1,6 +1,6 @@
 import type { AddedDurations, DurationCount } from '../../domain/limits.ts';
 import type { ErrorTotal, ErrorInfo, Settled, Settlement, Tries } from '../../domain/failure.ts';
-import type { Experiment, ExperimentState } from '../../domain/experiment.ts';
+import type { Experiment, ExperimentState, PromptCounts } from '../../domain/experiment.ts';
 import type { Receiver } from '../../domain/receiver.ts';
 import type { KnownListing, Labels } from '../../domain/record.ts';
 import type { Kind, Origin, PromptStatus, Status, UnfinishedStatus } from '../../domain/status.ts';
@@ -63,7 +63,7 @@ export interface FinishRow {
   readonly at: number;
   readonly project: string;
   readonly experiment: string;
-  readonly counts: Experiment['counts'];
+  readonly counts: PromptCounts;
   /** The first move since it was reopened, and the poll that first saw it without unfinished prompts. */
   readonly startedAt: number;
   readonly endedAt: number;
@@ -349,7 +349,7 @@ export interface StoreReader {
   /** Experiments with prompts, the last move first. */
   experiments(query: ExperimentQuery): Promise<readonly ExperimentRow[]>;
   /** Counts the prompts of a project that have no experiment and are not gone. */
-  withoutExperiment(project: string): Promise<Experiment['counts']>;
+  withoutExperiment(project: string): Promise<PromptCounts>;
   causes(query: CauseQuery): Promise<CauseList>;
   /** At most `limit` transitions, settled failures and finishes each after this position. */
   events(after: EventPosition, limit: number): Promise<RecordedEvents>;

@@ -41,7 +41,7 @@ export function experimentPage(
   const { row, causes, failures, prompts } = store;
   const time = (ms: number | undefined) => ms !== undefined && timeWithAge(ms, context.now);
   const verdict = capitalized(row.state);
-  const failed = counted(row.counts.FAILED ?? 0, 'prompt');
+  const failed = counted(row.counts.FAILED, 'prompt');
   return {
     title: `${verdict} · ${experiment} · ${project} · evalwatch`,
     summary: `${verdict}. ${failed} failed.`,

@@ -1,6 +1,10 @@
 import { html } from 'hono/html';
 import { causeOf } from '../../domain/cause.ts';
-import { experimentPath, type Experiment, type ExperimentState } from '../../domain/experiment.ts';
+import {
+  experimentPath,
+  type ExperimentState,
+  type PromptCounts,
+} from '../../domain/experiment.ts';
 import { NO_ERROR_INFO_WORDS } from '../../domain/failure.ts';
 import { promptUrl } from '../../domain/prompt-url.ts';
 import { PROMPT_STATUSES, UNFINISHED_STATUSES, type Status } from '../../domain/status.ts';
@@ -263,12 +267,9 @@ export function experimentState({ state, startedAt, endedAt }: ExperimentRow, no
 }
 
 /** Counts of an experiment, as a bar and in words. */
-export function experimentCounts(
-  counts: Experiment['counts'],
-  linkOf?: (status: Status) => string,
-): Html {
-  const shown = new Map(PROMPT_STATUSES.map((status) => [status, counts[status] ?? 0] as const));
-  const { COMPLETED = 0, FAILED = 0 } = counts;
+export function experimentCounts(counts: PromptCounts, linkOf?: (status: Status) => string): Html {
+  const shown = new Map(PROMPT_STATUSES.map((status) => [status, counts[status]] as const));
+  const { COMPLETED, FAILED } = counts;
   return html`${bar(shown)} ${legend(shown, linkOf)}
   ${FAILED === 0 ? '' : html`<div class="quiet">${shareText(FAILED, COMPLETED + FAILED)} of finished prompts failed</div>`}`;
 }
@@ -276,7 +277,7 @@ export function experimentCounts(
 /** Experiments of a project, and its prompts without one. */
 export function experimentTable(
   rows: readonly ExperimentRow[],
-  others: Experiment['counts'],
+  others: PromptCounts,
   { project, root, now }: ListContext,
 ): Html {
   const cells = rows.map((row): Row => {
@@ -288,7 +289,7 @@ export function experimentTable(
         <div class="quiet">${last}</div>`,
     ];
   });
-  if (PROMPT_STATUSES.some((status) => (others[status] ?? 0) > 0)) {
+  if (PROMPT_STATUSES.some((status) => others[status] > 0)) {
     const path = `${root}api/v1/prompts?${parameters({ project, experiment: '' })}`;
     cells.push([html`<a href="${path}">none</a>`, experimentCounts(others), html``]);
   }

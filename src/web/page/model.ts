@@ -1,5 +1,5 @@
 import { ownTurn } from '../../domain/turns.ts';
-import type { Experiment } from '../../domain/experiment.ts';
+import { NO_PROMPTS, type PromptCounts } from '../../domain/experiment.ts';
 import { isStuck, type StateExpectation, expectationIn } from '../../domain/limits.ts';
 import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { PromptStatus, UnfinishedStatus } from '../../domain/status.ts';
@@ -79,7 +79,7 @@ export interface Reading {
   /** Last move first; empty on the overview. */
   readonly experiments: readonly ExperimentRow[];
   /** Prompts without one, by status. */
-  readonly withoutExperiment: Experiment['counts'];
+  readonly withoutExperiment: PromptCounts;
 }
 
 /** What the page of an experiment shows. */
@@ -201,7 +201,7 @@ async function read(
     limits.prompts === 0 ? [] : store.statuses({ project, status, limit: limits.prompts }),
     reading.then(({ projects }) => longestWaiting(store, projects)),
     project === undefined ? [] : store.experiments({ project, limit: limits.experiments }),
-    project === undefined ? {} : store.withoutExperiment(project),
+    project === undefined ? NO_PROMPTS : store.withoutExperiment(project),
   ]);
   const failureCounts = new Map(counts.map((each) => [each.project, each.count]));
   const knownSince = Math.max(since, now - retentionMs);

@@ -1,5 +1,6 @@
 import { configApplied } from '../../support/expected.ts';
 import { describe, expect, it } from 'vitest';
+import { NO_PROMPTS, type PromptCounts } from '../../../src/domain/experiment.ts';
 import { transitionPairs, type Kind } from '../../../src/domain/status.ts';
 import type {
   ExperimentRow,
@@ -109,8 +110,10 @@ describe('datasets', () => {
 });
 
 describe('experiments', () => {
-  const row = (of: string, experiment: string, counts: ExperimentRow['counts']) =>
-    ({ key: 1, project: of, experiment, counts, state: 'running' }) as const;
+  const row = (of: string, experiment: string, some: Partial<PromptCounts>): ExperimentRow => {
+    const counts = { ...NO_PROMPTS, ...some };
+    return { key: 1, project: of, experiment, counts, state: 'running' };
+  };
 
   /** Scrapes these experiments of `p` and `q`, of which this worker owns `p`. */
   async function scrapeExperiments(...rows: readonly ExperimentRow[]) {
