@@ -1,11 +1,8 @@
 import type { Status } from './status.ts';
 
 /** What the service says that a prompt belongs to; of a dataset usually nothing. 1 to 512 code points each. */
-export interface Labels {
-  readonly experiment?: string | undefined;
-  readonly dataset?: string | undefined;
-  readonly metric?: string | undefined;
-}
+export const LABELS = ['experiment', 'dataset', 'metric'] as const;
+export type Labels = { readonly [Each in (typeof LABELS)[number]]?: string | undefined };
 
 /** A prompt or dataset in one listing. Texts are scrubbed of keys and cut. */
 export interface ObservedRecord extends Labels {

@@ -1,5 +1,7 @@
+import { LABELS } from '../domain/record.ts';
 import { UNFINISHED_STATUSES } from '../domain/status.ts';
 import type { PruneLimits } from '../monitor/ports/store.ts';
+import { type Table, TABLES } from './contents.ts';
 import { SPECIAL } from './failures.ts';
 import type { Change, Parameters, Write } from './sql.ts';
 
@@ -31,8 +33,9 @@ function deleteTransitions(name: string, from: string): Change {
   };
 }
 
-/** Deletes rows `r` of a table with this key. */
-function deleteRows(name: string, table: string, key: string, from = waste(table)): Change {
+/** Deletes rows `r` of a table. */
+function deleteRows(name: string, table: Table, from: string): Change {
+  const key = TABLES[table];
   return {
     name,
     first: {
@@ -44,11 +47,17 @@ function deleteRows(name: string, table: string, key: string, from = waste(table
 }
 
 const IS_PENDING = 'SELECT 1 FROM evalwatch.failure f WHERE f.settled_at IS NULL AND';
-const RECORD = 'project_key, kind, id';
-const DURATION = 'project_key, status, day, bucket';
-const TOTAL = 'project_key, label';
-const EXPERIMENT = 'project_key, label_id';
-const TOLD = 'project_key, receiver, kind, record_id';
+/** Tables with rows of a project that go with it, besides its transitions. */
+export const WASTED = [
+  'record',
+  'experiment',
+  'finish',
+  'label',
+  'prompt_duration',
+  'error_total',
+  'told',
+  'message',
+] as const;
 const STATUSES = UNFINISHED_STATUSES.map((status) => `SELECT '${status}' AS status`);
 
 /** Run in this order, each until it finds no rows. */
@@ -69,42 +78,24 @@ const STEPS: readonly Change[] = [
       WHERE r.at < :before AND NOT EXISTS (${IS_PENDING} f.transition_id = r.transition_id)`,
   ),
   deleteTransitions('prune_waste_transitions', waste('transition')),
-  deleteRows('prune_waste_records', 'record', RECORD),
-  deleteRows('prune_waste_experiments', 'experiment', EXPERIMENT),
-  deleteRows('prune_waste_finishes', 'finish', 'finish_id'),
-  deleteRows('prune_waste_labels', 'label', 'label_id'),
-  deleteRows('prune_waste_durations', 'prompt_duration', DURATION),
-  // Looks up the first days of each status in the primary key instead of reading every row.
-  deleteRows(
-    'prune_durations',
-    'prompt_duration',
-    DURATION,
-    `evalwatch.project p CROSS JOIN (${STATUSES.join(' UNION ALL ')}) AS s
-      CROSS JOIN evalwatch.prompt_duration r
-      WHERE r.project_key = p.project_key AND r.status = s.status AND r.day < :firstDay`,
-  ),
-  deleteRows('prune_waste_error_totals', 'error_total', TOTAL),
-  deleteRows('prune_waste_told', 'told', TOLD),
-  deleteRows('prune_waste_messages', 'message', 'message_id'),
+  ...WASTED.map((table) => deleteRows(`prune_waste_${table}`, table, waste(table))),
   {
     name: 'prune_keys',
-    last: `DELETE FROM evalwatch.waste AS w WHERE ${[
-      'transition',
-      'record',
-      'experiment',
-      'finish',
-      'label',
-      'prompt_duration',
-      'error_total',
-      'told',
-      'message',
-    ]
+    last: `DELETE FROM evalwatch.waste AS w WHERE ${['transition', ...WASTED]
       .map(
         (table) =>
           `NOT EXISTS (SELECT 1 FROM evalwatch.${table} r WHERE r.project_key = w.project_key)`,
       )
       .join(' AND ')} RETURNING project_key`,
   },
+  // Looks up the first days of each status in the primary key instead of reading every row.
+  deleteRows(
+    'prune_durations',
+    'prompt_duration',
+    `evalwatch.project p CROSS JOIN (${STATUSES.join(' UNION ALL ')}) AS s
+      CROSS JOIN evalwatch.prompt_duration r
+      WHERE r.project_key = p.project_key AND r.status = s.status AND r.day < :firstDay`,
+  ),
   {
     name: 'prune_error_totals',
     first: {
@@ -113,15 +104,15 @@ const STEPS: readonly Change[] = [
         `evalwatch.error_total r JOIN evalwatch.project p ON p.project_key = r.project_key
           WHERE r.last_seen_at < :before AND r.label NOT IN (${SPECIAL})`,
       ),
-      deleted: `DELETE FROM evalwatch.error_total WHERE (${TOTAL}) IN (SELECT ${TOTAL} FROM old)`,
+      deleted: `DELETE FROM evalwatch.error_total
+        WHERE (project_key, label) IN (SELECT project_key, label FROM old)`,
     },
     last: 'SELECT project, label FROM old',
   },
-  deleteRows('prune_finishes', 'finish', 'finish_id', 'evalwatch.finish r WHERE r.at < :before'),
+  deleteRows('prune_finishes', 'finish', 'evalwatch.finish r WHERE r.at < :before'),
   deleteRows(
     'prune_experiments',
     'experiment',
-    EXPERIMENT,
     `evalwatch.experiment r WHERE r.pending + r.running + r.completed + r.failed + r.unknown = 0
       AND coalesce(r.moved_at, 0) < :before`,
   ),
@@ -138,9 +129,7 @@ const LABELLED: Change = {
 };
 
 const USED_LABELS = [
-  ...['experiment', 'dataset', 'metric'].map(
-    (label) => `${label} AS label_id FROM evalwatch.record`,
-  ),
+  ...LABELS.map((label) => `${label} AS label_id FROM evalwatch.record`),
   ...['experiment', 'finish'].map((table) => `label_id FROM evalwatch.${table}`),
 ].map((from) => `SELECT ${from} WHERE project_key = :key`);
 
@@ -175,14 +164,12 @@ const RECEIVER_STEPS: readonly Change[] = [
   deleteRows(
     'prune_told',
     'told',
-    TOLD,
     `evalwatch.told r WHERE NOT EXISTS (
       SELECT 1 FROM evalwatch.receiver s WHERE s.receiver = r.receiver AND s.kind = r.kind)`,
   ),
   deleteRows(
     'prune_messages',
     'message',
-    'message_id',
     `evalwatch.message r WHERE NOT EXISTS (SELECT 1 FROM evalwatch.receiver s WHERE s.receiver = r.receiver)`,
   ),
 ];

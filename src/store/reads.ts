@@ -1,6 +1,6 @@
 import { NO_PROMPTS, type PromptCounts } from '../domain/experiment.ts';
 import type { DurationCount } from '../domain/limits.ts';
-import type { Labels } from '../domain/record.ts';
+import { LABELS, type Labels } from '../domain/record.ts';
 import { PROMPT_STATUSES } from '../domain/status.ts';
 import { cleanUnicode } from '../domain/visible.ts';
 import {
@@ -85,8 +85,6 @@ function scope(project: string | undefined): readonly [condition: string, name: 
 }
 
 type LabelScope = Labels & { readonly project?: string | undefined };
-
-const LABELS = ['experiment', 'dataset', 'metric'] as const;
 
 /** Labels as they are stored. */
 function labelsOf(query: Labels): Parameters {

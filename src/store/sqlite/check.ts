@@ -1,4 +1,6 @@
+import { LABELS } from '../../domain/record.ts';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
+import { WASTED } from '../pruning.ts';
 import type { Connection } from './connection.ts';
 import { withStoreErrors } from './errors.ts';
 import { openReadable } from './sqlite-reader.ts';
@@ -57,10 +59,15 @@ interface Rule {
   readonly sql: string;
 }
 
-const OF_PROJECTS =
-  'record label experiment finish transition failure prompt_duration error_total told message'.split(
-    ' ',
-  );
+const OF = "|| ' of project ' || project_key";
+const OF_PROJECTS = ['transition', 'failure', ...WASTED];
+
+/** Selects `what` of the rows that name a label which their project does not have. */
+function withoutLabel(table: string, column: string, what: string): string {
+  return `UNION ALL SELECT ${what} FROM ${table} r
+    WHERE ${column} IS NOT NULL AND NOT EXISTS (
+      SELECT 1 FROM label l WHERE l.label_id = r.${column} AND l.project_key = r.project_key)`;
+}
 
 const RULES: readonly Rule[] = [
   {
@@ -69,23 +76,14 @@ const RULES: readonly Rule[] = [
       (table) => `SELECT DISTINCT '${table} of project ' || project_key FROM ${table}
         WHERE project_key NOT IN (SELECT project_key FROM project UNION ALL SELECT project_key FROM waste)`,
     ).join(' UNION ALL ')}
-      ${['experiment', 'dataset', 'metric']
-        .map(
-          (
-            label,
-          ) => `UNION ALL SELECT kind || ' ' || quote(id) || ' of project ' || project_key || ' has the ${label} ' || ${label} FROM record r
-        WHERE ${label} IS NOT NULL AND NOT EXISTS (
-          SELECT 1 FROM label l WHERE l.label_id = r.${label} AND l.project_key = r.project_key)`,
-        )
-        .join(' ')}
-      ${['experiment', 'finish']
-        .map(
-          (
-            table,
-          ) => `UNION ALL SELECT '${table} ' || label_id || ' of project ' || project_key FROM ${table} r
-        WHERE NOT EXISTS (SELECT 1 FROM label l WHERE l.label_id = r.label_id AND l.project_key = r.project_key)`,
-        )
-        .join(' ')}
+      ${LABELS.map((label) =>
+        withoutLabel(
+          'record',
+          label,
+          `kind || ' ' || quote(id) ${OF} || ' has the ${label} ' || ${label}`,
+        ),
+      ).join(' ')}
+      ${['experiment', 'finish'].map((table) => withoutLabel(table, 'label_id', `'${table} ' || label_id ${OF}`)).join(' ')}
       UNION ALL SELECT 'failure ' || transition_id FROM failure
         WHERE transition_id NOT IN (SELECT transition_id FROM transition)
       UNION ALL SELECT 'settlement ' || settlement_id FROM settlement
