@@ -9,6 +9,7 @@ import { lostOldest, nextSummary, type Summary } from '../domain/summary.ts';
 import type { Changes } from '../domain/transition.ts';
 import type { FinishRow, PollCommit, ProjectFigures } from '../monitor/ports/store.ts';
 import { readOldestOthers } from './projects.ts';
+import { EXPERIMENT_COLUMNS, OWN_EXPERIMENT_COLUMNS } from './reads.ts';
 import { type ExperimentColumns, toExperimentRow } from './rows.ts';
 import type { Db } from './sql.ts';
 
@@ -99,20 +100,18 @@ async function experimentsAfter(
   return after;
 }
 
-const COLUMNS = `e.label_id AS key, e.pending, e.running, e.completed, e.failed, e.unknown,
-  e.started_at, e.moved_at, e.ended_at, e.finished_at`;
-
 /** Looks each name up. PostgreSQL knows neither their number nor, in a new store, that of the labels. */
 const NAMED = `WITH named AS MATERIALIZED (
     SELECT p.project_key, p.id AS project, n.value AS experiment, (
       SELECT l.label_id FROM evalwatch.label l
       WHERE l.project_key = p.project_key AND l.text = n.value) AS label_id
     FROM evalwatch.project p CROSS JOIN json_each(:names) n WHERE p.id = :project)
-  SELECT named.project, named.experiment, ${COLUMNS} FROM named CROSS JOIN evalwatch.experiment e
+  SELECT named.project, named.experiment, ${OWN_EXPERIMENT_COLUMNS}
+  FROM named CROSS JOIN evalwatch.experiment e
   WHERE e.project_key = named.project_key AND e.label_id = named.label_id`;
 
 /** Selects those of `isFinishing`, which is the condition of an index. */
-const FINISHING = `SELECT p.id AS project, l.text AS experiment, ${COLUMNS}
+const FINISHING = `SELECT ${EXPERIMENT_COLUMNS}
   FROM evalwatch.project p CROSS JOIN evalwatch.experiment e CROSS JOIN evalwatch.label l
   WHERE p.id = :project AND e.project_key = p.project_key AND e.label_id > :last AND l.label_id = e.label_id
     AND e.started_at IS NOT NULL AND e.ended_at IS NOT NULL AND e.finished_at IS NULL

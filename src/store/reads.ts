@@ -67,9 +67,12 @@ const TRANSITION_COLUMNS = `t.transition_id, t.at, p.id AS project, t.kind, t.re
 const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id, t.record_name, f.settled_at, f.error_id,
   f.error_msg, f.error_msg_truncated, f.reason, f.cause_id AS cause, ${EXPERIMENT_OF_TRANSITION}`;
 
+/** What the row of an experiment `e` has itself. */
+export const OWN_EXPERIMENT_COLUMNS = `e.label_id AS key, e.pending, e.running, e.completed, e.failed, e.unknown,
+  e.started_at, e.moved_at, e.ended_at, e.finished_at`;
+
 /** The columns of an experiment `e`, which is joined with its project `p` and its name `l`. */
-const EXPERIMENT_COLUMNS = `e.label_id AS key, p.id AS project, l.text AS experiment, e.pending, e.running, e.completed,
-  e.failed, e.unknown, e.started_at, e.moved_at, e.ended_at, e.finished_at`;
+export const EXPERIMENT_COLUMNS = `p.id AS project, l.text AS experiment, ${OWN_EXPERIMENT_COLUMNS}`;
 
 /** Whether an experiment `e` runs, or has ended after a move and is not finished. */
 const IS_UNFINISHED = `e.finished_at IS NULL

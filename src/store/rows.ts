@@ -154,14 +154,14 @@ function toCounts(row: ExperimentCounts): PromptCounts {
 }
 
 /** The columns of `experiment` without its project and its label. */
-export interface ExperimentState extends Required<ExperimentCounts> {
+export interface OwnExperimentColumns extends Required<ExperimentCounts> {
   readonly started_at: number | null;
   readonly moved_at: number | null;
   readonly ended_at: number | null;
   readonly finished_at: number | null;
 }
 
-export function toExperimentState(experiment: Experiment): ExperimentState {
+export function toOwnExperimentColumns(experiment: Experiment): OwnExperimentColumns {
   const { counts, startedAt, movedAt, endedAt, finishedAt } = experiment;
   return {
     pending: counts.PENDING,
@@ -176,7 +176,7 @@ export function toExperimentState(experiment: Experiment): ExperimentState {
   };
 }
 
-export interface ExperimentColumns extends ExperimentState {
+export interface ExperimentColumns extends OwnExperimentColumns {
   readonly key: number;
   readonly project: string;
   readonly experiment: string;

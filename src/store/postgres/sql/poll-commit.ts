@@ -2,7 +2,7 @@ import type { Kind, Status } from '../../../domain/status.ts';
 import type { CommittedTransition, PollCommit } from '../../../monitor/ports/store.ts';
 import { LabelPlaces } from '../../labels.ts';
 import type { Outcome } from '../../outcome.ts';
-import { toExperimentState, toHealthColumns } from '../../rows.ts';
+import { toOwnExperimentColumns, toHealthColumns } from '../../rows.ts';
 import { builtStatement, type Statement } from '../database.ts';
 
 export interface CommitRow {
@@ -222,7 +222,7 @@ export function commitOf(
   }
   const rows = experiments.map(({ name, finishes, ...experiment }) => ({
     name: places.of(name),
-    ...toExperimentState(experiment),
+    ...toOwnExperimentColumns(experiment),
     finishes,
   }));
   const values = [

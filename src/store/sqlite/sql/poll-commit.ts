@@ -2,7 +2,7 @@ import type { Kind } from '../../../domain/status.ts';
 import type { Transition } from '../../../domain/transition.ts';
 import type { CommittedTransition } from '../../../monitor/ports/store.ts';
 import type { NextExperiment } from '../../outcome.ts';
-import { toExperimentState, toHealthColumns, unknownProject } from '../../rows.ts';
+import { toOwnExperimentColumns, toHealthColumns, unknownProject } from '../../rows.ts';
 import { forSqlite } from '../../sql.ts';
 import type { Connection } from '../connection.ts';
 import type { HealthRow, ListingRows, PollPart } from './poll-rows.ts';
@@ -123,7 +123,7 @@ export function createPollCommit(db: Connection): PollCommits {
     at: number,
   ): readonly number[] {
     const [label = 0] = findLabels(key, [name]);
-    const row = { key, label, at, ...toExperimentState(experiment) };
+    const row = { key, label, at, ...toOwnExperimentColumns(experiment) };
     statements.upsertExperiment.run(row);
     return finishes ? [Number(statements.insertFinish.run(row).lastInsertRowid)] : [];
   }
