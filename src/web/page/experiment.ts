@@ -10,7 +10,7 @@ import {
 } from './lists.ts';
 import type { ExperimentData } from './model.ts';
 import { moreRows, promptSection, wayBack, WHOLE_MESSAGE, type ProjectQuery } from './project.ts';
-import { capitalized, timeWithAge, untrustedName } from './text.ts';
+import { capitalized, plainName, timeWithAge, untrustedName } from './text.ts';
 
 /** The page of one experiment. */
 export function experimentPage(
@@ -19,6 +19,7 @@ export function experimentPage(
   context: ListContext,
 ): Page {
   const { project, experiment } = query;
+  const of = `${plainName(experiment)} · ${project} · evalwatch`;
   const heading = html`${wayBack(context.root, project)}
     <h1>${untrustedName(experiment)}</h1>`;
   if (store?.row === undefined) {
@@ -31,7 +32,7 @@ export function experimentPage(
             experiment by now.
           </p>`;
     return {
-      title: `${summary} · ${experiment} · ${project} · evalwatch`,
+      title: `${summary} · ${of}`,
       summary: `${summary}.`,
       main: html`${heading}
         <p class="state bad"><strong>✗ ${summary}</strong></p>
@@ -43,7 +44,7 @@ export function experimentPage(
   const verdict = capitalized(row.state);
   const failed = counted(row.counts.FAILED, 'prompt');
   return {
-    title: `${verdict} · ${experiment} · ${project} · evalwatch`,
+    title: `${verdict} · ${of}`,
     summary: `${verdict}. ${failed} failed.`,
     main: html`${heading}
       <p class="lead">${experimentState(row, context.now)}</p>

@@ -35,6 +35,11 @@ export function shortUntrusted(text: string): Cut {
   return untrustedText(text, 80);
 }
 
+/** The beginning of a name as plain text, for the title of a page. */
+export function plainName(text: string): string {
+  return beginningOf(onOneLine(text), 80).text;
+}
+
 /** A message of several lines, folded to its beginning; `whole` is the maximum length of the unfolded text. */
 export function untrustedMessage(text: string, whole: number): Html {
   const lines = text.replaceAll('\r\n', '\n');

@@ -191,6 +191,17 @@ describe('the page of an experiment', () => {
     },
   );
 
+  it('shows no hidden character of a name, also in its title', async () => {
+    await using world = await setUp();
+    const name = `evil\u202e${'x'.repeat(500)}`;
+    await world.see('beta', { a: { status: 'RUNNING', experiment: name } });
+    for (const each of [name, 'evil\u202e of nobody']) {
+      const { html } = await world.read(`/projects/beta/experiments/${encodeURIComponent(each)}`);
+      expect(html).not.toContain('\u202e');
+      expect(html).toMatch(/<title>\w.* · evil\\u202e.{0,80} · beta/);
+    }
+  });
+
   it.each(['.', '..'])(
     'does not exist for the name %j, which no URL can end with',
     async (name) => {
