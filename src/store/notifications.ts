@@ -157,15 +157,15 @@ function causesOf(from: string): string {
   ORDER BY c.count DESC, c.last DESC`;
 }
 
-const CAUSES_IN_RANGE =
-  causesOf(`evalwatch.project p CROSS JOIN evalwatch.failure f INDEXED BY failure_project
-    WHERE p.id = :project AND f.project_key = p.project_key AND f.transition_id >= :first AND f.transition_id <= :last`);
-
-/**
- * Of the prompts that were FAILED at a finish and have failed since the first move; only of so many failures, the last ones.
- * Records are looked up: PostgreSQL would join them in quadratic time before it has statistics.
- */
-const CAUSES_OF_FINISH = causesOf(`(
+const CAUSES = {
+  causes_in_range:
+    causesOf(`evalwatch.project p CROSS JOIN evalwatch.failure f INDEXED BY failure_project
+    WHERE p.id = :project AND f.project_key = p.project_key AND f.transition_id >= :first AND f.transition_id <= :last`),
+  /**
+   * Of the prompts that were FAILED at a finish and have failed since the first move; only of so many failures, the last ones.
+   * Records are looked up: PostgreSQL would join them in quadratic time before it has statistics.
+   */
+  causes_of_finish: causesOf(`(
       SELECT t.project_key, t.record_id, t.transition_id, t.at, e.label_id, e.at AS finished_at
       FROM evalwatch.finish e CROSS JOIN evalwatch.transition t INDEXED BY transition_failed
       WHERE e.finish_id = :finish AND t.project_key = e.project_key AND t.kind = 'prompt' AND t.to_status = 'FAILED'
@@ -174,7 +174,8 @@ const CAUSES_OF_FINISH = causesOf(`(
     ) AS t CROSS JOIN evalwatch.failure f
     WHERE f.transition_id = t.transition_id AND t.label_id = (
         SELECT CASE WHEN r.since = t.at OR r.since > t.finished_at THEN r.experiment END
-        FROM evalwatch.record r WHERE r.project_key = t.project_key AND r.kind = 'prompt' AND r.id = t.record_id)`);
+        FROM evalwatch.record r WHERE r.project_key = t.project_key AND r.kind = 'prompt' AND r.id = t.record_id)`),
+};
 
 const FINISHES = `SELECT ${FINISH_COLUMNS}
   FROM evalwatch.project p CROSS JOIN evalwatch.finish f CROSS JOIN evalwatch.label l
@@ -316,7 +317,7 @@ export class Notifications implements NotifyStore {
       return { ...nothing, finishes: await this.#finishes(shown, maxCauses) };
     const moves = await this.#moves(kind, shown);
     if (kind === 'completed') return { ...nothing, moves };
-    const causes = await this.#causes(CAUSES_IN_RANGE, { ...range, limit: maxCauses });
+    const causes = await this.#causes('causes_in_range', { ...range, limit: maxCauses });
     return { ...nothing, moves, causes };
   };
 
@@ -363,15 +364,14 @@ export class Notifications implements NotifyStore {
     const found: FinishedRow[] = [];
     for (const row of rows) {
       const asked = { finish: row.finish_id, limit: maxCauses };
-      const causes = row.failed > 0 ? await this.#causes(CAUSES_OF_FINISH, asked) : [];
+      const causes = row.failed > 0 ? await this.#causes('causes_of_finish', asked) : [];
       found.push({ ...toFinishRow(row), causes });
     }
     return found;
   }
 
-  async #causes(text: string, asked: Parameters): Promise<readonly CauseRow[]> {
-    const name = text === CAUSES_IN_RANGE ? 'causes_in_range' : 'causes_of_finish';
-    const rows = await this.#db.read<CauseColumns>(name, text, asked);
+  async #causes(name: keyof typeof CAUSES, asked: Parameters): Promise<readonly CauseRow[]> {
+    const rows = await this.#db.read<CauseColumns>(name, CAUSES[name], asked);
     return rows.map((row) => ({ cause: row.cause, count: row.count, errorInfo: errorInfoOf(row) }));
   }
 }

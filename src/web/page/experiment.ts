@@ -1,15 +1,9 @@
 import { html } from 'hono/html';
 import { counted } from '../../domain/words.ts';
 import { facts, section, type Page } from './layout.ts';
-import {
-  causeList,
-  experimentCounts,
-  experimentState,
-  failureList,
-  type ListContext,
-} from './lists.ts';
+import { experimentCounts, experimentState, type ListContext } from './lists.ts';
 import type { ExperimentData } from './model.ts';
-import { moreRows, promptSection, wayBack, WHOLE_MESSAGE, type ProjectQuery } from './project.ts';
+import { failureSections, promptSection, wayBack, type ProjectQuery } from './project.ts';
 import { capitalized, plainName, timeWithAge, untrustedName } from './text.ts';
 
 /** The page of one experiment. */
@@ -39,7 +33,7 @@ export function experimentPage(
         ${why}`,
     };
   }
-  const { row, causes, failures, prompts } = store;
+  const { row } = store;
   const time = (ms: number | undefined) => ms !== undefined && timeWithAge(ms, context.now);
   const verdict = capitalized(row.state);
   const failed = counted(row.counts.FAILED, 'prompt');
@@ -59,13 +53,6 @@ export function experimentPage(
         'Prompts by status',
         experimentCounts(row.counts, (each) => `?status=${each}#prompts`),
       )}
-      ${section('causes', 'Causes of failures', causeList(causes, context))}
-      ${section(
-        'failures',
-        'Newest failures',
-        html`${failureList(failures, WHOLE_MESSAGE, context)}
-        ${moreRows('failures', failures, context)}`,
-      )}
-      ${promptSection(prompts, query, context)}`,
+      ${failureSections(store, context)} ${promptSection(store.prompts, query, context)}`,
   };
 }

@@ -17,12 +17,12 @@ import {
   waitingTable,
   type ListContext,
 } from './lists.ts';
-import { historyOf, ROWS_SHOWN, type PageData, type ProjectView } from './model.ts';
+import { historyOf, ROWS_SHOWN, type PageData, type ProjectView, type Reading } from './model.ts';
 import { plot } from './plot.ts';
 import { expectationText, failuresText, objectiveText, untrustedName, type Html } from './text.ts';
 
 /** Characters of a message that unfold: more than the longest error_msg has, unless some of them are escaped. */
-export const WHOLE_MESSAGE = 8200;
+const WHOLE_MESSAGE = 8200;
 
 export interface ProjectQuery {
   readonly project: string;
@@ -111,13 +111,7 @@ function lists(
           html`${experimentTable(experiments, store.withoutExperiment, context)}
           ${moreRows('experiments', experiments, context)}`,
         ),
-    section('causes', 'Causes of failures', causeList(store.causes, context)),
-    section(
-      'failures',
-      'Newest failures',
-      html`${failureList(store.failures, WHOLE_MESSAGE, context)}
-      ${moreRows('failures', store.failures, context)}`,
-    ),
+    failureSections(store, context),
     section('waiting', 'Longest waiting', waitingTable(store.waiting, context)),
     promptSection(store.prompts, query, context),
     section(
@@ -130,7 +124,7 @@ function lists(
 }
 
 /** Where to read more, if a list has as many rows as a page shows. */
-export function moreRows(
+function moreRows(
   name: keyof typeof ROWS_SHOWN.project,
   rows: readonly unknown[],
   { project, experiment, root }: ListContext,
@@ -140,6 +134,19 @@ export function moreRows(
   return html`<p class="quiet">
     Only the newest are shown. <a href="${path}">All ${name} as JSON</a>
   </p>`;
+}
+
+/** The failures of the page, by cause and one by one. */
+export function failureSections(
+  { causes, failures }: Pick<Reading, 'causes' | 'failures'>,
+  context: ListContext,
+): Html {
+  return html`${section('causes', 'Causes of failures', causeList(causes, context))}
+  ${section(
+    'failures',
+    'Newest failures',
+    html`${failureList(failures, WHOLE_MESSAGE, context)} ${moreRows('failures', failures, context)}`,
+  )}`;
 }
 
 /** The prompts of the page, in one status or all. */
