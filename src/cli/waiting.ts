@@ -57,7 +57,7 @@ export class Waiting {
   readonly #client: DaemonClient;
   readonly #options: WaitOptions;
   readonly #tell: (line: string) => void;
-  readonly #end: AbortSignal;
+  #end: AbortSignal;
   readonly #startedAt = performance.now();
   /** The experiments that are waited for, as they were read last. */
   #awaited: readonly ExperimentFields[] = [];
@@ -81,7 +81,11 @@ export class Waiting {
       return await this.#follow(show);
     } catch (error) {
       if (!this.#end.aborted) throw error;
-      return await this.#giveUp(3, `not finished within ${formatDuration(this.#options.timeout)}`);
+      // What was read last may be old.
+      this.#end = AbortSignal.timeout(LAST_READ_MS);
+      const last = await this.#read().catch(() => undefined);
+      const message = `not finished within ${formatDuration(this.#options.timeout)}`;
+      return last ?? (await this.#giveUp(3, message, this.#end));
     }
   }
 
@@ -159,10 +163,13 @@ export class Waiting {
 
   #describe([one]: readonly ExperimentFields[]): string {
     const { project, experiment } = this.#options;
-    const names = this.#awaited.slice(0, MAX_NAMES).map((row) => row.experiment);
-    const more = this.#awaited.length - names.length;
-    const listed = `${names.join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
-    if (names.length > 0) return `waiting for ${listed} of ${project}`;
+    const open = this.#awaited.filter(({ state }) => state !== 'finished');
+    const all = (open.length > 0 ? open : this.#awaited).map((row) => row.experiment).toSorted();
+    const names = all.slice(0, MAX_NAMES).join(', ');
+    const more = all.length > MAX_NAMES ? ` and ${all.length - MAX_NAMES} more` : '';
+    const isUnseen = open.some(({ state, first_move }) => state === 'ended' && first_move === null);
+    const hint = isUnseen ? ': it has ended, but evalwatch has seen no prompt of it move' : '';
+    if (all.length > 0) return `waiting for ${names}${more} of ${project}${hint}`;
     if (experiment === undefined) return `waiting for the next experiment of ${project}`;
     const why = one ? `its finish at ${one.finished} is before --since` : 'it is not known yet';
     return `waiting for ${experiment} of ${project}: ${why}`;
@@ -195,8 +202,12 @@ export class Waiting {
     return results;
   }
 
-  async #giveUp(code: 3 | 4, message: string): Promise<Outcome> {
-    const results = await this.#results(AbortSignal.timeout(LAST_READ_MS)).catch(() =>
+  async #giveUp(
+    code: 3 | 4,
+    message: string,
+    signal = AbortSignal.timeout(LAST_READ_MS),
+  ): Promise<Outcome> {
+    const results = await this.#results(signal).catch(() =>
       this.#awaited.map((row) => ({ row, prompts: [] })),
     );
     return { fault: { code, message }, results };
