@@ -21,7 +21,7 @@ const MAX_WAIT_MS = 70 * 60_000;
 
 /** Checks the running processes for faults that the store does not show. */
 export function createWatch(simulation: Simulation) {
-  const { kernel, isShared, projects, fault } = simulation.course;
+  const { kernel, isShared, projects, fault, bug } = simulation.course;
   /** Length of the workers' leases, ms; undefined without leases. */
   const leaseMs = isShared ? simulation.course.leaseMs : undefined;
   const troubledAt = new Map<string, number>();
@@ -62,13 +62,19 @@ export function createWatch(simulation: Simulation) {
     const key = `${process} ${project}`;
     const poll = polls.get(key);
     if (poll === undefined) return;
+    const { rollouts } = simulation;
     const at = kernel.now();
-    kernel.after(REPEAT_MS, () => {
-      const isWatched = simulation.rollouts.isWatched(project);
-      if (polls.get(key) !== poll || !isWatched || hasTroubleSince(process, at)) return;
-      if ((unansweredAt.get(process) ?? -Infinity) >= at - UNANSWERED_MS) return;
-      fault(`${project} was not polled again by ${process}, whose commit was refused`);
-    });
+    const expectRepetition = () => {
+      kernel.after(REPEAT_MS, () => {
+        const isWatched = rollouts.isWatched(project);
+        if (polls.get(key) !== poll || !isWatched || hasTroubleSince(process, at)) return;
+        if ((unansweredAt.get(process) ?? -Infinity) >= at - UNANSWERED_MS) return;
+        fault(`${project} was not polled again by ${process}, whose commit was refused`);
+      });
+    };
+    if (!rollouts.mayLackChanges()) return expectRepetition();
+    // Nobody can take a project that the database has lost with a reload: the workers configure it again later.
+    void rollouts.stored().then((ids) => ids.includes(project) && expectRepetition(), bug);
   }
 
   /** Drops running polls: no repetition of them is expected. */
