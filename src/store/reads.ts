@@ -280,7 +280,9 @@ ORDER BY e.label_id DESC`;
           'e.pending + e.running + e.completed + e.failed + e.unknown > 0',
           experiment !== undefined && `e.label_id IN ${labelNumbers('experiment', project)}`,
           since !== undefined && 'e.moved_at >= :since',
-          after && '(coalesce(e.moved_at, 0), e.label_id) < (:afterMovedAt, :afterKey)',
+          // A client can send any number.
+          after &&
+            '(coalesce(e.moved_at, 0), e.label_id) < (:afterMovedAt, CAST(:afterKey AS bigint))',
         )}
         ${order} ${limited(query)})
       SELECT ${EXPERIMENT_COLUMNS}

@@ -177,6 +177,9 @@ export function describeFilters(h: Harness): void {
       for (const [index, after] of all.entries()) {
         expect(await h.store.experiments({ after })).toEqual(all.slice(index + 1));
       }
+      // A client can send any position, also one that is not of this store.
+      const key = Number.MAX_SAFE_INTEGER;
+      expect(await h.store.experiments({ after: { movedAt: key, key } })).toEqual(all);
     });
 
     it('are those of configured projects, or of the one that is asked for', async () => {
