@@ -12,7 +12,7 @@ export interface KnownRow {
   readonly token: string;
   readonly summaries: Readonly<Record<Kind, Summary>>;
   readonly records: Readonly<Partial<Record<Kind, readonly RecordColumns[] | null>>>;
-  /** At least those of the records. */
+  /** Those of the records. */
   readonly labels: readonly LabelColumns[] | null;
 }
 
@@ -46,28 +46,27 @@ function textOf(kinds: readonly Kind[], only: OnlyThese): string {
              OFFSET 0) r
           WHERE p.id = $1)`,
   );
+  const from = (kind: Kind) =>
+    only.has(kind)
+      ? `some_${kind} r`
+      : `evalwatch.record r WHERE r.project_key = p.project_key AND r.kind = '${kind}'`;
   const records = kinds.map(
     (kind) => `'${kind}',
       (SELECT json_agg(json_build_array(r.id, r.status, r.status_raw, r.name, r.timestamp, r.since,
          r.missing, r.gone, r.experiment, r.dataset, r.metric))
-       FROM ${
-         only.has(kind)
-           ? `some_${kind} r`
-           : `evalwatch.record r WHERE r.project_key = p.project_key AND r.kind = '${kind}'`
-       })`,
+       FROM ${from(kind)})`,
   );
-  // A project has hardly more labels than its records refer to. Those of few records are looked up.
-  const labels =
-    restricted.length < kinds.length
-      ? 'evalwatch.label l WHERE l.project_key = p.project_key'
-      : `(SELECT DISTINCT unnest(ARRAY[experiment, dataset, metric]) FROM (
-            ${restricted.map((kind) => `SELECT experiment, dataset, metric FROM some_${kind}`).join(' UNION ALL ')}) r
-          ) AS used(label_id)
-        CROSS JOIN LATERAL (SELECT * FROM evalwatch.label l WHERE l.label_id = used.label_id OFFSET 0) l`;
+  // The project can have many more, until they are pruned.
+  const used = kinds.map(
+    (kind) => `SELECT DISTINCT unnest(ARRAY[r.experiment, r.dataset, r.metric]) FROM ${from(kind)}`,
+  );
+  const labels = `(SELECT json_agg(json_build_array(l.label_id, l.text))
+            FROM (${used.join(' UNION ALL ')}) AS used(label_id)
+            CROSS JOIN LATERAL (SELECT * FROM evalwatch.label l WHERE l.label_id = used.label_id OFFSET 0) l)`;
   return `${found.length > 0 ? `WITH ${found.join(', ')}` : ''}
         SELECT p.token, json_build_object('prompt', p.prompts, 'dataset', p.datasets) AS summaries,
           json_build_object(${records.join(', ')}) AS records,
-          ${kinds.length === 0 ? 'NULL' : `(SELECT json_agg(json_build_array(l.label_id, l.text)) FROM ${labels})`} AS labels
+          ${kinds.length === 0 ? 'NULL' : labels} AS labels
         FROM evalwatch.project p WHERE p.id = $1`;
 }
 
