@@ -254,12 +254,13 @@ const STATES: Readonly<Record<ExperimentState, readonly [sign: string, className
   finished: ['✓', 'COMPLETED'],
 };
 
-/** `▶ running for 12 min`, `✓ finished after 41 min`. */
+/** `▶ running for 12 min`, `✓ finished after 41 min`, and of one that does not finish `■ ended before a move was seen`. */
 export function experimentState({ state, startedAt, endedAt }: ExperimentRow, now: number): Html {
   const [sign, className] = STATES[state];
   const [word, until] = state === 'running' ? ['for', now] : ['after', endedAt];
-  const took =
+  const known =
     startedAt === undefined || until === undefined ? '' : `${word} ${duration(until - startedAt)}`;
+  const took = state === 'ended' && startedAt === undefined ? 'before a move was seen' : known;
   return html`<span class="status ${className}"
       ><span aria-hidden="true">${sign}</span> ${state}</span
     >

@@ -65,6 +65,14 @@ describe('the experiments of a project on its page', () => {
     expect(html).toContain('href="../api/v1/prompts?project=alpha&amp;experiment="');
   });
 
+  it('say of one that had ended before that it does not finish', async () => {
+    await using world = await setUp();
+    await world.see('beta', { a: { status: 'COMPLETED', experiment: 'old' } });
+    for (const path of ['/projects/beta', '/projects/beta/experiments/old']) {
+      expect((await world.read(path)).text).toContain('■ ended before a move was seen');
+    }
+  });
+
   it('are left out if it has none, and on the overview', async () => {
     await using world = await setUp();
     await world.see('beta', { a: 'RUNNING' });
