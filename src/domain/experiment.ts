@@ -139,12 +139,3 @@ function hasPrompts(
 export function tookMs({ startedAt, endedAt }: { startedAt: number; endedAt: number }): number {
   return Math.max(0, endedAt - startedAt);
 }
-
-/**
- * Returns the path of an experiment's page below the address of evalwatch; undefined for a name that a URL cannot end with, as
- * it would lead elsewhere.
- */
-export function experimentPath(project: string, experiment: string): string | undefined {
-  if (['', '.', '..'].includes(experiment)) return undefined;
-  return `projects/${encodeURIComponent(project.toWellFormed())}/experiments/${encodeURIComponent(experiment.toWellFormed())}`;
-}

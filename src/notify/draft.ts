@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { causeOf } from '../domain/cause.ts';
-import { experimentPath } from '../domain/experiment.ts';
 import { DEFAULT_LIMIT_MS, expectationIn } from '../domain/limits.ts';
+import { experimentPath, projectPath } from '../domain/page-path.ts';
 import { promptUrl } from '../domain/prompt-url.ts';
 import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
 import { finishFields } from '../rows/fields.ts';
@@ -101,11 +101,10 @@ export class Drafts {
 
   #projectRef({ id, team }: ConfiguredProject) {
     const { externalUrl } = this.#options.addresses();
-    const path = `/projects/${encodeURIComponent(id.toWellFormed())}`;
     return {
       project: id,
       team: team === '' ? null : team,
-      url: externalUrl === undefined ? null : `${externalUrl}${path}`,
+      url: externalUrl === undefined ? null : `${externalUrl}/${projectPath(id)}`,
     };
   }
 

@@ -2,6 +2,7 @@ import { Hono, type Context } from 'hono';
 import { HTTPException } from 'hono/http-exception';
 import { methodNotAllowed } from 'hono/method-not-allowed';
 import { z } from 'zod';
+import { projectPath } from '../domain/page-path.ts';
 import { pollResultFields } from '../rows/fields.ts';
 import { createApi } from './api/api.ts';
 import { project, readParameters } from './api/operations.ts';
@@ -88,7 +89,7 @@ async function answerPollNow(context: Context, pollNow: PollNow): Promise<Respon
   const isForm = context.req.header('accept')?.includes('text/html') === true;
   if (isForm && (!isRefused || result.refusal === 'running')) {
     // Relative: a proxy may serve evalwatch below a path.
-    const page = id === undefined ? '../' : `../projects/${encodeURIComponent(id)}`;
+    const page = id === undefined ? '../' : `../${projectPath(id)}`;
     return context.body(null, 303, { location: page });
   }
   if (isRefused) {

@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { experimentPath } from '../../src/domain/experiment.ts';
+import { experimentPath } from '../../src/domain/page-path.ts';
 import { cleanUnicode } from '../../src/domain/visible.ts';
 import { IN_CI } from '../support/debian-tool.ts';
 import { startHere } from '../support/daemon-here.ts';

@@ -1,11 +1,8 @@
 import { html } from 'hono/html';
 import { causeOf } from '../../domain/cause.ts';
-import {
-  experimentPath,
-  type ExperimentState,
-  type PromptCounts,
-} from '../../domain/experiment.ts';
+import type { ExperimentState, PromptCounts } from '../../domain/experiment.ts';
 import { NO_ERROR_INFO_WORDS } from '../../domain/failure.ts';
+import { experimentPath, projectPath } from '../../domain/page-path.ts';
 import { promptUrl } from '../../domain/prompt-url.ts';
 import { PROMPT_STATUSES, UNFINISHED_STATUSES, type Status } from '../../domain/status.ts';
 import { counted, duration, grouped } from '../../domain/words.ts';
@@ -56,8 +53,7 @@ export interface ListContext {
 }
 
 export function projectLink(id: string, root: string): Html {
-  const path = `${root}projects/${encodeURIComponent(id.toWellFormed())}`;
-  return html`<a href="${path}">${shortUntrusted(id).shown}</a>`;
+  return html`<a href="${root}${projectPath(id)}">${shortUntrusted(id).shown}</a>`;
 }
 
 function experimentLink(project: string, experiment: string, root: string): Html {
