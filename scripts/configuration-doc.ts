@@ -36,7 +36,7 @@ function typeOf(option: Option): string {
   const range = option.minimum === undefined ? '' : `, ${option.minimum} to ${option.maximum}`;
   if (option.type === 'integer') return `whole number${range}`;
   if (option.type === 'number') return `number${range}`;
-  if (option.type === 'array') return 'list';
+  if ([option.type].flat().includes('array')) return 'list';
   if (option.type === 'boolean') return '`true` or `false`';
   return 'text';
 }

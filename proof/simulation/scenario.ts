@@ -60,6 +60,7 @@ export function configOf(isShared: boolean, projects: readonly Project[]): Confi
   return {
     file: '/simulated.yaml',
     sources: [],
+    projectsFiles: [],
     service: {
       baseUrl: 'http://service.test',
       timeoutMs: 10 * SECOND,

@@ -3,7 +3,7 @@ import { basename, dirname, join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
 import { type Config, ConfigError } from '../config/config.ts';
-import { contentOf, readSources } from '../config/load.ts';
+import { contentOf, readSources, sourcesOf } from '../config/load.ts';
 import type { Logger } from '../log/logger.ts';
 import { StoreError, unlessStoreFails } from '../monitor/errors.ts';
 import type { ConfigChanges } from '../monitor/events.ts';
@@ -87,7 +87,7 @@ export class Reload {
   }
 
   #readSources() {
-    return readSources(this.#engine.config.sources.map(({ path }) => path));
+    return readSources(sourcesOf(this.#engine.config));
   }
 
   /** Whether the content is in force, or was refused less than a minute ago. */
@@ -105,9 +105,12 @@ export class Reload {
       if (this.#engine.shutdown.waits.aborted) {
         return { ok: false, reasons: ['evalwatch is stopping'] };
       }
-      const reasons = changesOf(FIXED, before, next).map(
-        (name) => `${name} cannot change while evalwatch runs: restart it`,
-      );
+      const reasons = [
+        ...changesOf(FIXED, before, next).map(
+          (name) => `${name} cannot change while evalwatch runs: restart it`,
+        ),
+        ...findLost(before, next),
+      ];
       if (reasons.length > 0) return this.#fail(reasons, content);
       await this.#apply(next);
     } catch (error) {
@@ -166,6 +169,17 @@ const SECTIONS: Parts = {
   heartbeat: ({ heartbeat }) => heartbeat,
   notify: ({ notify }) => notify,
 };
+
+/** Returns why a configuration is refused that lacks a projects file from which projects are watched: it may be lost by mistake. */
+function findLost(before: Config, { sources }: Config): readonly string[] {
+  const read = new Set(sources.map(({ path }) => path));
+  return before.sources
+    .filter(({ path, projects = 0 }) => projects > 0 && !read.has(path))
+    .map(
+      ({ path, projects }) =>
+        `${path}: the file is gone, and its projects with it (${projects}): to remove them, write [] into it, or restart evalwatch`,
+    );
+}
 
 /** Returns the names of the parts that differ. */
 function changesOf(parts: Parts, before: Config, after: Config): readonly string[] {

@@ -10,6 +10,8 @@ export interface Source {
   readonly path: string;
   /** Identifies the content that was read. */
   readonly digest: string;
+  /** Number of projects in a projects file. */
+  readonly projects?: number;
 }
 
 interface SqliteStoreConfig {
@@ -45,14 +47,16 @@ export interface ProjectConfig {
 export interface Config {
   /** Absolute path of the configuration file. */
   readonly file: string;
-  /** The file itself and `ca_file`: the files whose content was read into this configuration. */
+  /** The file itself, `ca_file` and the projects files: the files whose content was read into this configuration. */
   readonly sources: readonly Source[];
+  /** What names the projects files: paths, or patterns of them. */
+  readonly projectsFiles: readonly string[];
   readonly service: ServiceSettings;
   /** Template of the address of a prompt. Not in `service`, whose change replaces the client and drops all listings. */
   readonly promptUrl: string | undefined;
   readonly jitterMs: number;
   readonly missingAfter: number;
-  /** At least one project, in the order of the file. */
+  /** At least one project, in the order of the file, those of projects files after its own. */
   readonly projects: readonly ProjectConfig[];
   readonly store: SqliteStoreConfig | PostgresStoreConfig;
   readonly web: ListenAddress & {

@@ -3,6 +3,12 @@ import { closest, didYouMean } from '../domain/suggest.ts';
 import { ConfigError, type ConfigFault, describeFault } from './config.ts';
 import { isSafeKey, type Path, type YamlFile } from './yaml.ts';
 
+/** The file whose errors are thrown, perhaps with others that it names. */
+export interface Located extends Pick<YamlFile, 'file' | 'faults' | 'locate' | 'locateKey'> {
+  /** Returns the path in the file that has it. */
+  readonly ownPath?: (path: Path) => Path;
+}
+
 /** An error of an option, before its position in the file is known. */
 export interface Finding {
   readonly path: Path;
@@ -23,20 +29,20 @@ const MAX_FAULTS = 100;
 
 /**
  * Throws the errors of a file: the first hundred, and the number of the rest. Does nothing if there is none.
- * @param yaml the file, with its errors of YAML
+ * @param yaml the file, with the errors of YAML
  * @param issues errors that the schema found
  * @param findings errors that the rules found
  * @param variables names of the environment variables that replace options, by option
  * @throws {ConfigError} `invalid`
  */
 export function throwFaults(
-  yaml: YamlFile,
+  yaml: Located,
   options: Options,
   issues: readonly z.core.$ZodIssue[],
   findings: readonly Finding[],
   variables: ReadonlyMap<string, string> = new Map(),
 ): void {
-  const { file } = yaml;
+  const { file, ownPath = (path: Path) => path } = yaml;
   const unknown = issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [],
   );
@@ -48,19 +54,22 @@ export function throwFaults(
   const faults: readonly ConfigFault[] = [
     ...first(yaml.faults),
     ...first(unknown).map((path) => {
-      return { file, ...yaml.locateKey(path), message: describeUnknownKey(path, options) };
+      return { ...yaml.locateKey(path), message: describeUnknownKey(path, options) };
     }),
     ...first(wrong).map(({ path, message }) => {
       const name = optionName(path);
       const variable = variables.get(name);
       return variable === undefined
-        ? { file, ...yaml.locate(path), message: `${name} ${message}` }
+        ? { ...yaml.locate(path), message: `${optionName(ownPath(path))} ${message}` }
         : { file: variable, line: 0, column: 0, message };
     }),
   ];
   const sorted = faults.toSorted(
     (one, other) =>
-      one.line - other.line || one.column - other.column || one.file.localeCompare(other.file),
+      Number(one.line > 0) - Number(other.line > 0) ||
+      one.file.localeCompare(other.file) ||
+      one.line - other.line ||
+      one.column - other.column,
   );
   const shown = first([...new Map(sorted.map((fault) => [describeFault(fault), fault])).values()]);
   if (total > MAX_FAULTS) {

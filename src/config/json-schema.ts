@@ -12,7 +12,11 @@ const TWO_STORES = [{ required: POSTGRES_URL }, { required: ['path'], anyOf: POS
  * and key sources. Time zones, cron expressions, files and plain HTTP are checked only by the program.
  */
 export function configJsonSchema(): object {
-  const { properties = {}, ...schema } = z.toJSONSchema(fileSchema, {
+  const {
+    properties = {},
+    required = [],
+    ...schema
+  } = z.toJSONSchema(fileSchema, {
     target: 'draft-2020-12',
     io: 'input',
     override: ({ jsonSchema }) => {
@@ -32,12 +36,19 @@ export function configJsonSchema(): object {
   return {
     ...schema,
     title: 'evalwatch configuration',
+    required: required.filter((name) => name !== 'projects'),
     properties: Object.fromEntries(
       Object.entries(properties).map(([name, section]) => [name, allowEmpty(section)]),
     ),
     anyOf: [
-      { properties: { service: { anyOf: API_KEY } } },
-      { properties: { projects: { items: { anyOf: API_KEY } } } },
+      { required: ['projects_files'] },
+      {
+        required: ['projects'],
+        anyOf: [
+          { properties: { service: { anyOf: API_KEY } } },
+          { properties: { projects: { items: { anyOf: API_KEY } } } },
+        ],
+      },
     ],
   };
 }

@@ -7,6 +7,7 @@ import type { Receiver } from '../domain/receiver.ts';
 import { readTextFile } from '../files/read-file.ts';
 import type { Config, HeartbeatUrl, Source } from './config.ts';
 import { throwFaults } from './faults.ts';
+import { addProjectsFiles, findFiles } from './projects-files.ts';
 import { type Tree, isMapping, readYamlFile } from './yaml.ts';
 import { type Env, readVariable, resolveFromUser } from './environment.ts';
 import { checkRules, isPostgres, type RuleOptions } from './rules.ts';
@@ -29,22 +30,27 @@ const ADVICE = '; name one with --config or EVALWATCH_CONFIG, or write one with 
 export async function loadConfig(options: LoadOptions): Promise<Config> {
   const { file, env } = options;
   const yaml = await readYamlFile(file, MAX_FILE_BYTES, ADVICE);
-  const { tree, variables } = applyOverrides(yaml.tree, env);
+  const whole = await addProjectsFiles(yaml, MAX_FILE_BYTES);
+  const { tree, variables } = applyOverrides(whole.tree, env);
   // With 100,000 projects each step takes up to half a second: polls and beats run between them.
   await setImmediate();
   const parsed = fileSchema.safeParse(tree);
   await setImmediate();
   const ca = readPemFile(tree, ['service', 'ca_file'], dirname(file), 'certificates');
-  const findings = [
-    ...checkRules(tree, { ...options, lineOf: (path) => yaml.locate(path).line }),
-    ...ca.findings,
-  ];
-  throwFaults(yaml, OPTIONS, parsed.error?.issues ?? [], findings, variables);
+  const findings = [...checkRules(tree, { ...options, locate: whole.locate }), ...ca.findings];
+  throwFaults(whole, OPTIONS, parsed.error?.issues ?? [], findings, variables);
   if (!parsed.success) throw parsed.error;
   await setImmediate();
   const sources = [toSource(resolve(file), yaml.text)];
   if (ca.path !== undefined && ca.text !== undefined) sources.push(toSource(ca.path, ca.text));
-  return toConfig(parsed.data, { file, env, authorities: ca.text, sources });
+  for (const {
+    file: path,
+    text,
+    tree: { length: projects },
+  } of whole.files) {
+    sources.push({ ...toSource(path, text), projects });
+  }
+  return toConfig(parsed.data, { file, env, authorities: ca.text, sources, fileOf: whole.fileOf });
 }
 
 /** Environment variables that replace options of the file (docs/specification.md#environment-overrides). */
@@ -86,21 +92,28 @@ interface Context {
   /** Content of `ca_file`, if there is one. */
   readonly authorities: string | undefined;
   readonly sources: readonly Source[];
+  /** Returns the file of a project. */
+  readonly fileOf: (project: number) => string;
 }
 
-/** Converts the content of a valid file to the configuration. Relative paths start from the file's directory. */
-function toConfig(content: ConfigFile, { file, env, authorities, sources }: Context): Config {
+/** Converts the content of a valid file to the configuration. Relative paths start from the directory of their file. */
+function toConfig(content: ConfigFile, context: Context): Config {
+  const { file, env, authorities, sources, fileOf } = context;
   const { service, store, web, heartbeat } = content;
   const directory = dirname(file);
-  const secret = (path: string | undefined, variable = ''): SecretSource =>
+  const secret = (path: string | undefined, variable = '', from = directory): SecretSource =>
     path === undefined
       ? { env: variable, value: readVariable(env, variable) }
-      : { file: resolve(directory, path) };
+      : { file: resolve(from, path) };
   /** Its path is not shown if it could be the secret itself. */
-  const keySource = (path: string | undefined, variable: string | undefined): SecretSource =>
+  const keySource = (
+    path: string | undefined,
+    variable: string | undefined,
+    from = directory,
+  ): SecretSource =>
     path !== undefined && couldBeKey(path)
-      ? { file: resolve(directory, path), couldBeKey: true }
-      : secret(path, variable);
+      ? { file: resolve(from, path), couldBeKey: true }
+      : secret(path, variable, from);
   const heartbeatUrl = (): HeartbeatUrl | undefined => {
     if (heartbeat.url !== undefined) return { url: heartbeat.url };
     const { url_file: path } = heartbeat;
@@ -126,13 +139,17 @@ function toConfig(content: ConfigFile, { file, env, authorities, sources }: Cont
     promptUrl: service.prompt_url,
     jitterMs: content.jitter,
     missingAfter: content.missing_after,
-    projects: content.projects.map((project) => {
+    projectsFiles: content.projects_files.map((pattern) => resolve(directory, pattern)),
+    projects: content.projects.map((project, index) => {
       const { api_key_file: path, api_key_env: variable } = project;
       return {
         id: project.id,
         schedule: project.schedule ?? content.schedule,
         timezone: project.timezone ?? content.timezone,
-        key: path === undefined && variable === undefined ? serviceKey : keySource(path, variable),
+        key:
+          path === undefined && variable === undefined
+            ? serviceKey
+            : keySource(path, variable, dirname(fileOf(index))),
         datasets: project.datasets,
         team: project.team ?? '',
         expect: project.expect ? toExpectations(content.expect, project.expect) : expectations,
@@ -208,6 +225,12 @@ function toExpectations(
 
 export function toSource(path: string, text: string): Source {
   return { path, digest: createHash('sha256').update(text).digest('base64') };
+}
+
+/** Returns the files that a configuration is read from now: new files may match its patterns. */
+export function sourcesOf({ sources, projectsFiles }: Config): readonly string[] {
+  const others = sources.filter(({ projects }) => projects === undefined);
+  return [...others.map(({ path }) => path), ...findFiles(projectsFiles, '')];
 }
 
 /** Returns the content of these files when they were read, to compare with {@link readSources}. */

@@ -1,6 +1,6 @@
 import { isPlainHttp } from './addresses.ts';
 import type { Finding } from './faults.ts';
-import { type Path, type Tree, isMapping, mappingAt } from './yaml.ts';
+import { type Path, type Position, type Tree, isMapping, mappingAt } from './yaml.ts';
 import { type Env, readVariable, VARIABLE_NAME } from './environment.ts';
 import { MAX_TEXT_LENGTH } from './options.ts';
 import { type Receiver, RECEIVER_TYPES } from '../domain/receiver.ts';
@@ -15,8 +15,8 @@ export interface RuleOptions {
 }
 
 interface RulesContext extends RuleOptions {
-  /** Returns the line of an option in the file. */
-  readonly lineOf: (path: Path) => number;
+  /** Returns where an option is. */
+  readonly locate: (path: Path) => Position;
 }
 
 /** The options that name the source of one secret: a file, or another source. */
@@ -92,7 +92,7 @@ function checkSchedules(places: readonly Place[]): readonly Finding[] {
 function checkUnique(
   places: readonly Place[],
   option: 'id' | 'name',
-  { lineOf }: RulesContext,
+  { locate }: RulesContext,
 ): readonly Finding[] {
   const first = new Map<string, Path>();
   return places.flatMap(({ path, place: { [option]: value } }) => {
@@ -102,8 +102,9 @@ function checkUnique(
       first.set(value, path);
       return [];
     }
-    const line = lineOf([...before, option]);
-    const message = `${quoteId(value)} duplicates the ${option} on line ${line}`;
+    const { file, line } = locate([...before, option]);
+    const where = locate(path).file === file ? '' : ` of ${file}`;
+    const message = `${quoteId(value)} duplicates the ${option} on line ${line}${where}`;
     return [{ path: [...path, option], message }];
   });
 }

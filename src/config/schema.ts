@@ -29,6 +29,7 @@ import {
   parseTimezone,
 } from './options.ts';
 import type { Options } from './faults.ts';
+import { isPattern } from './projects-files.ts';
 
 // Rules for several options are in rules.ts, because zod skips the rules of an object that has any error.
 
@@ -392,6 +393,18 @@ const root = {
     })
     .min(1, { error: `must be ${A_PROJECT}` })
     .meta({ description: 'The projects to watch.' }),
+  projects_files: z
+    .array(
+      path('').refine(isPattern, {
+        error: 'can have * in the name of the file only, and no other wildcards',
+      }),
+      { error: wrongType('a list of paths') },
+    )
+    .prefault([])
+    .meta({
+      description:
+        'Files with further projects, each a list such as `projects` in YAML or JSON: paths, or patterns such as `projects.d/*.yaml`; relative to this file.',
+    }),
   store: mapping(store).prefault({}).meta({ description: 'Where statuses are stored.' }),
   web: mapping(web).prefault({}).meta({ description: 'Metrics, health and the status page.' }),
   metrics: mapping(metrics).prefault({}).meta({

@@ -22,21 +22,29 @@ export type Path = readonly PropertyKey[];
 /** A mapping of a file before it is checked. Has no prototype, so that names such as `__proto__` are ordinary keys. */
 export type Tree = Readonly<Record<string, unknown>>;
 
-/** Where something is in a file. Line and column count from 1. */
-type Position = Pick<ConfigFault, 'line' | 'column'>;
+/** Where something is. Line and column count from 1. */
+export type Position = Pick<ConfigFault, 'file' | 'line' | 'column'>;
 
 /** A YAML file that was read. */
-export interface YamlFile {
+export interface YamlFile<Top = Tree> {
   readonly file: string;
   readonly text: string;
-  /** The mapping of the top level; empty for an empty file. */
-  readonly tree: Tree;
+  /** What the top level is. */
+  readonly tree: Top;
   /** Errors that do not prevent reading the rest: duplicate keys, unknown tags. */
   readonly faults: readonly ConfigFault[];
   /** Returns the position of the value at this path; without one, the position of the nearest value around it. */
   locate(path: Path): Position;
   /** Returns the position of the key that is the last step of this path. */
   locateKey(path: Path): Position;
+}
+
+/** What the top level of a file must be. */
+export interface Shape<Top> {
+  /** Returns undefined if the value is something else. */
+  readonly read: (value: unknown) => Top | undefined;
+  /** A sentence about a file that is something else. */
+  readonly fault: string;
 }
 
 /** Maximum number of the lexer's tokens. 100,000 projects that have nothing but an id have a million. */
@@ -54,6 +62,12 @@ export function isMapping(value: unknown): value is Tree {
 
 const EMPTY: Tree = Object.freeze(Object.create(null));
 
+/** A mapping; also an empty file. */
+const MAPPING: Shape<Tree> = {
+  read: (value) => (value === null ? EMPTY : isMapping(value) ? value : undefined),
+  fault: 'the file must be a mapping (key: value)',
+};
+
 /** Returns the mapping at a key; an empty one if the value is no mapping. */
 export function mappingAt(tree: Tree, key: string): Tree {
   const value = tree[key];
@@ -61,16 +75,25 @@ export function mappingAt(tree: Tree, key: string): Tree {
 }
 
 /**
- * Reads a file with one YAML 1.2 document (core schema, no merge keys) that is a mapping. Messages contain nothing of the text
- * except keys.
+ * Reads a file with one YAML 1.2 document (core schema, no merge keys). Messages contain nothing of the text except keys.
  * @param advice end of the message when there is no file
- * @throws {ConfigError} with the first error only, if it cannot be read, is not YAML or is no mapping
+ * @throws {ConfigError} with the first error only, if it cannot be read, is not YAML or is {@link MAPPING no mapping}
  */
 export async function readYamlFile(
   file: string,
   maxBytes: number,
   advice: string,
 ): Promise<YamlFile> {
+  return await readYamlOf(MAPPING, file, maxBytes, advice);
+}
+
+/** Does the same for a file whose top level has another shape. */
+export async function readYamlOf<Top>(
+  shape: Shape<Top>,
+  file: string,
+  maxBytes: number,
+  advice: string,
+): Promise<YamlFile<Top>> {
   const { text, fault } = readTextFile(file, maxBytes);
   if (fault !== undefined) {
     const message = fault === 'there is no such file' ? fault + advice : fault;
@@ -80,21 +103,20 @@ export async function readYamlFile(
   const at = (offset: number): Position => {
     const { line, col } = lines.linePos(offset);
     // For an empty text the counter returns line 0.
-    return { line: Math.max(line, 1), column: Math.max(col, 1) };
+    return { file, line: Math.max(line, 1), column: Math.max(col, 1) };
   };
-  const toFault = ({ offset, message }: OffsetFault) => ({ file, ...at(offset), message });
+  const toFault = ({ offset, message }: OffsetFault) => ({ ...at(offset), message });
   try {
     const document = await parse(text, lines);
     await setImmediate();
     const { value, keyFaults } = readValues(document, (offset) => at(offset).line);
     const locate = (path: Path) => find(document, path);
-    if (value !== null && !isMapping(value)) {
-      throw new FatalFault(locate([]).value, 'the file must be a mapping (key: value)');
-    }
+    const tree = shape.read(value);
+    if (tree === undefined) throw new FatalFault(locate([]).value, shape.fault);
     return {
       file,
       text,
-      tree: value ?? EMPTY,
+      tree,
       faults: [...keyFaults, ...findTags(document)].map(toFault),
       locate: (path) => at(locate(path).value),
       locateKey: (path) => at(locate(path).key),

@@ -1,5 +1,5 @@
 import { lstat, mkdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { ask } from '../support/ask.ts';
 import { brokenSqlite } from '../support/broken-sqlite.ts';
@@ -78,6 +78,33 @@ describe('a reload', UNHURRIED, () => {
     await daemon.stop();
     await using next = await startHere(place);
     expect((await scrape(await next.url())).text).not.toContain('beta');
+  });
+
+  it('adds the projects of a new file, and removes those of a lost one only when it says so', async () => {
+    await using service = await startAlpha();
+    await using place = await workspace(service.url);
+    await place.configure({ projects_files: ['projects.d/*.yaml'] });
+    const folder = join(dirname(place.config), 'projects.d');
+    await mkdir(folder);
+    const file = join(folder, 'team.yaml');
+    await using daemon = await startHere(place);
+    await daemon.line('project.baseline', { project: 'alpha' });
+
+    await writeFile(file, '- id: beta\n');
+    await daemon.reload();
+    await daemon.line('project.baseline', { project: 'beta' });
+
+    await rm(file);
+    const reason = `${file}: the file is gone, and its projects with it (1): to remove them, write [] into it, or restart evalwatch`;
+    expect(await daemon.reload()).toEqual({ ok: false, reasons: [reason] });
+    const up = 'evalwatch_project_up{project="beta"}';
+    expect((await scrape(await daemon.url())).value(up)).toBe(1);
+
+    await writeFile(file, '[]');
+    expect(await daemon.reload()).toMatchObject({ ok: true });
+    expect((await scrape(await daemon.url())).value(up)).toBeUndefined();
+    await rm(file);
+    expect(await daemon.reload()).toMatchObject({ ok: true });
   });
 
   it('applies a change of the service section', async () => {

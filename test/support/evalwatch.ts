@@ -42,6 +42,7 @@ export interface ConfigurationChange {
   readonly missing_after?: number;
   readonly expect?: object;
   readonly projects?: readonly object[];
+  readonly projects_files?: readonly string[];
 }
 
 /** Creates a directory with a key and a configuration that polls `baseUrl` every second; `await using` removes it. */

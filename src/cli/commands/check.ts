@@ -59,8 +59,13 @@ async function check(context: Context, options: CheckOptions): Promise<number> {
     return undefined;
   });
   if (config === undefined) return 2;
-  if (!options.json)
-    await stdout.write(`Configuration: ${visible(describeFile(file, context.env))}\n\n`);
+  if (!options.json) {
+    const others = config.sources.flatMap(({ path, projects }) =>
+      projects === undefined ? [] : [`Projects file: ${visible(path)} (${projects})\n`],
+    );
+    const first = `Configuration: ${visible(describeFile(file, context.env))}\n`;
+    await stdout.write(`${[first, ...others].join('')}\n`);
+  }
   const planned = planProjects(config.projects, context.clock.now());
   const connections = options.connect ? await tryConnections(config, context) : undefined;
   await stdout.write(

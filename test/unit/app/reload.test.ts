@@ -19,7 +19,13 @@ vi.mock(import('../../../src/app/process.ts'), async (original) => ({
 }));
 
 const PLACE = { file: 'f', line: 1, column: 2 };
-const CONFIG = { store: {}, web: {}, projects: [] } as unknown as Config;
+const CONFIG = {
+  store: {},
+  web: {},
+  projects: [],
+  sources: [],
+  projectsFiles: [],
+} as unknown as Config;
 
 /** The engine of a daemon with a configuration in force, as a reload needs it. */
 function engineOf(inForce: () => Config, configure: (next: Config) => void) {

@@ -54,6 +54,21 @@ describe('check', () => {
     }
   });
 
+  it('names the projects files and the number of their projects', async () => {
+    const directory = temporaryDirectory();
+    const files = { projects_files: ['*.list.json'] };
+    const config = writeConfiguration(directory, [{ id: 'own' }], files);
+    writeFileSync(join(directory, 'b.list.json'), '[{"id": "b"}, {"id": "c"}]');
+    const { stdout } = await commandLine(['check', '--config', config]);
+    const shown = stdout.split('\n').slice(0, 7);
+    expect(shown.slice(0, 3)).toEqual([
+      `Configuration: ${config}`,
+      `Projects file: ${join(directory, 'b.list.json')} (2)`,
+      '',
+    ]);
+    expect(shown.slice(4).map((line) => line.split(' ')[0])).toEqual(['own', 'b', 'c']);
+  });
+
   it('prints the team and the configured expectations of each project', async () => {
     const projects = [
       { id: 'plain' },

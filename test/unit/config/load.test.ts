@@ -15,6 +15,7 @@ describe('a configuration file', () => {
     expect(await loadText(directory, text)).toEqual({
       file: join(directory, 'evalwatch.yaml'),
       sources: [toSource(join(directory, 'evalwatch.yaml'), text)],
+      projectsFiles: [],
       service: {
         baseUrl: 'https://evaluation.example.com',
         timeoutMs: 10_000,
@@ -113,6 +114,7 @@ log:
       sources: ['evalwatch.yaml', 'ca.pem']
         .map((name) => join(directory, name))
         .map((path) => toSource(path, readFileSync(path, 'utf8'))),
+      projectsFiles: [],
       service: {
         baseUrl: 'http://evaluation.example.com/api',
         timeoutMs: 90_000,
