@@ -46,31 +46,6 @@ export function formatTime(ms: number): string {
   return `${isoTime(ms).slice(0, 19)}Z`;
 }
 
-const UNITS = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['m', 60_000],
-  ['s', 1000],
-  ['ms', 1],
-] as const;
-
-/**
- * Formats a duration in ms as the configuration writes it: `1h30m`, `500ms`, `0s`. With `maxUnits` it is rounded down to so
- * many units, from its largest one on.
- */
-export function formatDuration(ms: number, maxUnits: number = UNITS.length): string {
-  const first = UNITS.findIndex(([, length]) => ms >= length);
-  if (first === -1) return '0s';
-  let text = '';
-  let left = ms;
-  for (const [unit, length] of UNITS.slice(first, first + maxUnits)) {
-    const count = Math.floor(left / length);
-    left -= count * length;
-    if (count > 0) text += `${count}${unit}`;
-  }
-  return text;
-}
-
 /** Returns a word as a POSIX shell reads it. */
 export function quoteWord(word: string): string {
   return /^[\w./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;

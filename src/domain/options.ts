@@ -8,15 +8,38 @@ export type LogLevel = (typeof LOG_LEVELS)[number];
 export const DURATION_PATTERN = '^(?=\\d)(\\d+d)?(\\d+h)?(\\d+m)?(\\d+s)?(\\d+ms)?$';
 
 const DURATION = new RegExp(DURATION_PATTERN);
-/** Length of each unit in ms, in the order of the grammar. */
-const UNITS_MS = [86_400_000, 3_600_000, 60_000, 1000, 1] as const;
+/** Each unit and its length in ms, in the order of the grammar. */
+const UNITS = [
+  ['d', 86_400_000],
+  ['h', 3_600_000],
+  ['m', 60_000],
+  ['s', 1000],
+  ['ms', 1],
+] as const;
 
 /** Parses `500ms`, `10s` or `1h30m` to ms; returns undefined for any other text (docs/specification.md#durations-and-sizes). */
 export function parseDuration(text: string): number | undefined {
   const amounts: readonly (string | undefined)[] | undefined = DURATION.exec(text)?.slice(1);
   return amounts?.reduce((sum, amount, index) => {
-    return sum + Number.parseInt(amount ?? '0', 10) * (UNITS_MS[index] ?? 0);
+    return sum + Number.parseInt(amount ?? '0', 10) * (UNITS[index]?.[1] ?? 0);
   }, 0);
+}
+
+/**
+ * Formats a duration in ms as the configuration writes it: `1h30m`, `500ms`, `0s`. With `maxUnits` it is rounded down to so
+ * many units, from its largest one on.
+ */
+export function formatDuration(ms: number, maxUnits: number = UNITS.length): string {
+  const first = UNITS.findIndex(([, length]) => ms >= length);
+  if (first === -1) return '0s';
+  let text = '';
+  let left = ms;
+  for (const [unit, length] of UNITS.slice(first, first + maxUnits)) {
+    const count = Math.floor(left / length);
+    left -= count * length;
+    if (count > 0) text += `${count}${unit}`;
+  }
+  return text;
 }
 
 /** Source of a secret: an API key (docs/specification.md#api-keys) or the connection string of the database. */

@@ -1,3 +1,4 @@
+import { formatDuration } from '../../domain/options.ts';
 import { type Config, type ProjectConfig, ConfigError } from '../../config/config.ts';
 import { commandName } from '../../config/environment.ts';
 import { loadWebConfig } from '../../config/web-file.ts';
@@ -8,7 +9,7 @@ import { visible } from '../../domain/visible.ts';
 import { parseSchedule } from '../../schedule/cron.ts';
 import type { Context, Define } from '../command.ts';
 import { configOption, jsonOption, type Options } from '../options.ts';
-import { formatDuration, quoteWord } from '../output.ts';
+import { quoteWord } from '../output.ts';
 import { describeFile, loadConfiguration } from '../query.ts';
 import { type Column, createTable, toJsonDocument, toJsonLine } from '../table.ts';
 import {

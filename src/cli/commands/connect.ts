@@ -1,4 +1,5 @@
 import { version } from '../../app/process.ts';
+import { formatDuration } from '../../domain/options.ts';
 import type { Config, ProjectConfig } from '../../config/config.ts';
 import { limitConcurrency } from '../../concurrency/limit-concurrency.ts';
 import { createApiKeyReader } from '../../client/api-key.ts';
@@ -11,7 +12,6 @@ import type { Endpoint, EventOf } from '../../monitor/events.ts';
 import type { EvaluationService } from '../../monitor/ports/service.ts';
 import { quoteId } from '../../domain/suggest.ts';
 import type { Context } from '../command.ts';
-import { formatDuration } from '../output.ts';
 import type { Column } from '../table.ts';
 
 type RequestFinished = EventOf<'api.request_finished'>;

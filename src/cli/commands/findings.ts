@@ -1,3 +1,4 @@
+import { formatDuration } from '../../domain/options.ts';
 import { readKey } from '../../client/api-key.ts';
 import { type Config, type ProjectConfig, ConfigError } from '../../config/config.ts';
 import {
@@ -17,7 +18,6 @@ import { ApiError, StoreError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
 import { isSqlite } from '../../store/open.ts';
 import { readUrl } from '../../store/postgres/url.ts';
-import { formatDuration } from '../output.ts';
 import { type Connection, explainFailure, pageWarnings } from './connect.ts';
 
 /** What `check` says of a valid configuration, without any part of a secret. */

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { version } from '../../app/process.ts';
+import { formatDuration } from '../../domain/options.ts';
 import type { Receiver } from '../../domain/receiver.ts';
 import { closest, didYouMean, quoteId } from '../../domain/suggest.ts';
 import { isoTime } from '../../rows/fields.ts';
 import { type Context, type Define, UsageError } from '../command.ts';
 import { configOption, type Options } from '../options.ts';
-import { formatDuration } from '../output.ts';
 import { loadConfiguration } from '../query.ts';
 
 const HELP = `

@@ -1,3 +1,4 @@
+import { formatDuration } from '../../domain/options.ts';
 import type { ProjectConfig } from '../../config/config.ts';
 import {
   isStuck,
@@ -17,7 +18,7 @@ import {
   type Options,
   statusOption,
 } from '../options.ts';
-import { formatDuration, formatTime } from '../output.ts';
+import { formatTime } from '../output.ts';
 import { type Format, printRows, type Source, toQuery, withReader } from '../query.ts';
 import { statusColor } from '../table.ts';
 

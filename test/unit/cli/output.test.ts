@@ -1,12 +1,7 @@
 import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import {
-  createOutput,
-  formatDuration,
-  formatTime,
-  ReaderGoneError,
-} from '../../../src/cli/output.ts';
-import { parseDuration } from '../../../src/domain/options.ts';
+import { createOutput, formatTime, ReaderGoneError } from '../../../src/cli/output.ts';
+import { formatDuration, parseDuration } from '../../../src/domain/options.ts';
 
 const failing = (code: string) =>
   new Writable({
