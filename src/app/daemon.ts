@@ -1,5 +1,6 @@
 import { setFlagsFromString } from 'node:v8';
 import type { Config, ProjectConfig } from '../config/config.ts';
+import { inForce } from '../config/in-force.ts';
 import { createRequestFailureLog } from '../log/lines.ts';
 import type { Logger } from '../log/logger.ts';
 import { Metrics } from '../metrics/metrics.ts';
@@ -132,6 +133,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
       isReady: () => scheduling.isActive() && engine.opened.isInPlace(),
       isLifecycleEnabled: () => engine.config.web.enableLifecycle,
       promptUrl: () => engine.config.promptUrl,
+      config: () => inForce(engine.config),
       projects: () => Array.from(engine.projects.values(), shown),
       project: (id) => {
         const project = engine.projects.get(id);

@@ -166,7 +166,7 @@ function toConfig(content: ConfigFile, context: Context): Config {
     },
     web: {
       ...web.listen,
-      allowedHosts: [...web.allowed_hosts, ...hostOf(web.external_url)],
+      allowedHosts: [...new Set([...web.allowed_hosts, ...hostOf(web.external_url)])],
       externalUrl: web.external_url,
       enableLifecycle: web.enable_lifecycle,
       configFile: web.config_file === undefined ? undefined : resolve(directory, web.config_file),

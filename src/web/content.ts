@@ -27,6 +27,8 @@ export interface WebContent {
   isLifecycleEnabled(): boolean;
   /** Template of the address of a prompt at the service; undefined without one. */
   promptUrl(): string | undefined;
+  /** The configuration in force, in the words of its file and without its secrets. */
+  config(): object;
   /** The configured projects, from memory. */
   projects(): readonly ShownProject[];
   /** Returns one of them; undefined if it is not configured. */

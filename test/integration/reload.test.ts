@@ -93,6 +93,8 @@ describe('a reload', UNHURRIED, () => {
     await writeFile(file, '- id: beta\n');
     await daemon.reload();
     await daemon.line('project.baseline', { project: 'beta' });
+    const inForce = await fetch(`${await daemon.url()}/api/v1/config`);
+    expect(await inForce.json()).toMatchObject({ projects: [{ id: 'alpha' }, { id: 'beta' }] });
 
     await rm(file);
     const reason = `${file}: the file is gone, and its projects with it (1): to remove them, write [] into it, or restart evalwatch`;

@@ -37,6 +37,7 @@ export const WITHOUT_PROJECTS: WebContent = {
   isReady: () => true,
   isLifecycleEnabled: () => false,
   promptUrl: () => undefined,
+  config: () => ({}),
   projects: () => [],
   project: () => undefined,
   monitor: () => new MonitorWatch(clock).state(),

@@ -1,11 +1,12 @@
 import { formatDuration } from '../../domain/options.ts';
 import { type Config, type ProjectConfig, ConfigError } from '../../config/config.ts';
 import { commandName } from '../../config/environment.ts';
+import { inForce } from '../../config/in-force.ts';
 import { loadWebConfig } from '../../config/web-file.ts';
 import { type ConfiguredLimit, DEFAULT_LIMIT_MS } from '../../domain/limits.ts';
 import type { Receiver } from '../../domain/receiver.ts';
 import type { UnfinishedStatus } from '../../domain/status.ts';
-import { visible } from '../../domain/visible.ts';
+import { visible, visibleJson } from '../../domain/visible.ts';
 import { parseSchedule } from '../../schedule/cron.ts';
 import type { Context, Define } from '../command.ts';
 import { configOption, jsonOption, type Options } from '../options.ts';
@@ -23,6 +24,7 @@ import { findAll } from './findings.ts';
 interface CheckOptions extends Options {
   readonly connect?: true;
   readonly verbose?: true;
+  readonly print?: true;
 }
 
 const HELP = `
@@ -39,13 +41,18 @@ missing. If the configuration is invalid, prints every error and exits 2.
 Examples:
   evalwatch check --config config/evalwatch.yaml
   evalwatch check --connect
-  evalwatch check --json`;
+  evalwatch check --json
+  evalwatch check --print > in-force.json`;
 
 export const defineCheck: Define = (command, run) => {
   command
     .addOption(configOption())
     .option('--connect', 'also make each request of the daemon once for each project')
     .option('--verbose', 'also print the next five runs of each schedule')
+    .option(
+      '--print',
+      'only print the configuration with all defaults and without secrets, as JSON',
+    )
     .addOption(jsonOption())
     .addHelpText('after', HELP)
     .action(run(check));
@@ -60,6 +67,10 @@ async function check(context: Context, options: CheckOptions): Promise<number> {
     return undefined;
   });
   if (config === undefined) return 2;
+  if (options.print) {
+    await stdout.write(`${visibleJson(JSON.stringify(inForce(config), null, 2))}\n`);
+    return 0;
+  }
   if (!options.json) {
     const others = config.sources.flatMap(({ path, projects }) =>
       projects === undefined ? [] : [`Projects file: ${visible(path)} (${projects})\n`],

@@ -98,6 +98,11 @@ export function createApi(content: WebContent): Hono<ConnectionEnv> {
     return send(context, document);
   });
 
+  api.get('/config', async (context) => {
+    await read(context, operations['/config']);
+    return send(context, toBody(visibleJson(JSON.stringify(content.config()))));
+  });
+
   api.get('/projects', async (context) => {
     await read(context, operations['/projects']);
     // Requests that come while an answer is made share the next one: with 10,000 projects it has 5 MB.

@@ -149,6 +149,11 @@ export const operations = {
     }),
     gives: 'Cause',
   },
+  '/config': {
+    summary: 'The configuration in force, as its file has it, with `[redacted]` for secrets',
+    parameters: z.object({}),
+    gives: 'document',
+  },
   '/openapi.json': {
     summary: 'This document',
     parameters: z.object({}),

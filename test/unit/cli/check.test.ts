@@ -69,6 +69,16 @@ describe('check', () => {
     expect(shown.slice(4).map((line) => line.split(' ')[0])).toEqual(['own', 'b', 'c']);
   });
 
+  it('prints the configuration in force with --print, and nothing else', async () => {
+    const config = writeConfiguration(temporaryDirectory(), [{ id: 'a' }]);
+    const { code, stdout, stderr } = await commandLine(['check', '--config', config, '--print']);
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(JSON.parse(stdout)).toMatchObject({
+      service: { base_url: 'https://evaluation.example.org', retries: 3 },
+      projects: [{ id: 'a', schedule: '*/30 * * * * *' }],
+    });
+  });
+
   it('prints the team and the configured expectations of each project', async () => {
     const projects = [
       { id: 'plain' },
