@@ -78,6 +78,7 @@ export function configOf(isShared: boolean, projects: readonly Project[]): Confi
     projects: projects.map(({ id, schedule }) => ({
       id,
       schedule,
+      idleSchedule: undefined,
       timezone: 'UTC',
       key: { env: 'KEY', value: KEY },
       datasets: false,

@@ -16,7 +16,7 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import type { EvaluationService } from '../monitor/ports/service.ts';
 import type { PollHealth, Store, StoreSnapshot } from '../monitor/ports/store.ts';
 import type { PollRun } from '../monitor/ports/watched-project.ts';
-import { maxIntervalOf } from '../schedule/cron.ts';
+import { maxIntervalOf, parseSchedule } from '../schedule/cron.ts';
 import { openStore, type OpenStore } from '../store/open.ts';
 
 export interface EngineOptions {
@@ -124,14 +124,14 @@ export class Engine {
       getErrorInfo: (...call) => this.#client.getErrorInfo(...call),
       storing: (recordBytes) => this.#client.storing(recordBytes),
     };
-    const maxIntervalMs = (id: string) => maxIntervalOf(this.#projects.get(id), clock.now());
+    const projects = () => this.#projects;
     this.#poller = new Poller({
       service,
       store,
       clock,
       emit,
       missingAfter: () => this.#config.missingAfter,
-      maxIntervalMs,
+      maxIntervalMs: (id) => this.maxIntervalMs(id),
       shutdown,
     });
     const reporter = new FailureReporter({
@@ -145,8 +145,12 @@ export class Engine {
     });
     this.reporter = reporter;
     if (worker !== undefined) worker.isReporting = (project) => reporter.isReporting(project);
-    const projects = () => this.#projects;
-    this.expectations = new LearnedExpectations({ store, clock, projects, maxIntervalMs });
+    this.expectations = new LearnedExpectations({
+      store,
+      clock,
+      projects,
+      maxIntervalMs: (id) => maxIntervalOf(this.#projects.get(id), clock.now()),
+    });
     this.observe(this.expectations.observe);
     this.observe((event) => {
       if (event.type !== 'record.transition') return;
@@ -235,6 +239,23 @@ export class Engine {
     return isOurs ? this.#poller.health(id) : this.#healthElsewhere.get(id);
   }
 
+  /**
+   * Returns the schedule in force of a project: that for idle projects only while its polls succeed and no prompt of it is
+   * unfinished. Of a project of another worker only the health is known.
+   */
+  scheduleOf({ id, schedule, idleSchedule = schedule }: ProjectConfig): string {
+    const isUp = this.health(id)?.up === true;
+    return isUp && (!this.mayPoll(id) || this.store.isIdle(id)) ? idleSchedule : schedule;
+  }
+
+  /** Returns the longest interval of the schedule in force of a project, ms; 0 for a project that is not configured. */
+  maxIntervalMs(id: string): number {
+    const project = this.#projects.get(id);
+    if (project === undefined) return 0;
+    const schedule = parseSchedule(this.scheduleOf(project), project.timezone);
+    return schedule.maxIntervalMs(this.#options.clock.now());
+  }
+
   /** Reads the store for pages and the API, and takes the health of projects of other workers from it. @throws {StoreError} */
   async snapshot(project?: string): Promise<StoreSnapshot> {
     const snapshot = await this.store.snapshot(project);
@@ -278,8 +299,14 @@ export class Engine {
 
 /** Digest of the options that must be equal on all workers, without any secret. */
 function digestOf({ service, missingAfter, jitterMs, projects, notify }: Config): string {
-  const watched = projects.map(({ id, schedule, timezone, datasets }) => {
-    return [id, schedule, timezone, datasets];
+  const watched = projects.map(({ id, schedule, idleSchedule, timezone, datasets }) => {
+    return [
+      id,
+      schedule,
+      timezone,
+      datasets,
+      ...(idleSchedule === undefined ? [] : [idleSchedule]),
+    ];
   });
   const told = notify.map(({ name, type, on, teams, projects: named }) => {
     return [name, type, ...[on, teams, named].map((names) => Array.from(names ?? []).toSorted())];

@@ -3,7 +3,6 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import { Deliverer, type DelivererOptions, type ReceiverState } from '../notify/deliver.ts';
 import { Outbox, type OutboxOptions } from '../notify/outbox.ts';
 import { send } from '../notify/send.ts';
-import { maxIntervalOf } from '../schedule/cron.ts';
 import type { Engine } from './engine.ts';
 import { endProcess, version } from './process.ts';
 
@@ -29,7 +28,7 @@ export class Notifier {
       mayTell: (id) => engine.mayPoll(id),
       health: (id) => engine.health(id),
       expectationsOf: engine.expectations.of,
-      maxIntervalMs: (id) => maxIntervalOf(engine.projects.get(id), clock.now()),
+      maxIntervalMs: (id) => engine.maxIntervalMs(id),
       addresses: () => {
         const { web, promptUrl } = engine.config;
         return { externalUrl: web.externalUrl, promptUrl };

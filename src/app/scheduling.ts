@@ -1,10 +1,11 @@
 import { limitConcurrency } from '../concurrency/limit-concurrency.ts';
+import type { ProjectConfig } from '../config/config.ts';
 import { quoteId } from '../domain/suggest.ts';
 import { unlessStoreFails } from '../monitor/errors.ts';
 import type { FinishedPoll } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { PollRun, ProjectSchedule } from '../monitor/ports/watched-project.ts';
-import { Scheduler } from '../schedule/scheduler.ts';
+import { type ScheduledProject, Scheduler } from '../schedule/scheduler.ts';
 import type { PollNowResult } from '../web/content.ts';
 import type { Engine } from './engine.ts';
 import type { Heartbeat } from './heartbeat.ts';
@@ -55,6 +56,7 @@ export class Scheduling {
     });
     engine.observe((event) => {
       if (event.type === 'scheduler.started_poll') this.#waiting.get(event.project)?.();
+      if (event.type === 'poll.finished') this.#afterPoll(event.project);
     });
     engine.worker?.onChange(() => {
       // After a lost lease, thousands of changes can come in one turn of the event loop.
@@ -96,14 +98,28 @@ export class Scheduling {
   apply(): void {
     this.#isOutdated = false;
     const { projects, jitterMs } = this.#engine.config;
-    const scheduled = projects.map(({ id, schedule, timezone }) => ({
+    this.#scheduler.set(
+      projects.map((project) => this.#scheduled(project)),
+      jitterMs,
+    );
+  }
+
+  #scheduled(project: ProjectConfig): ScheduledProject {
+    const { id, timezone } = project;
+    return {
       id,
-      schedule,
+      schedule: this.#engine.scheduleOf(project),
       timezone,
       lastPollAt: this.#engine.health(id)?.lastPollAt,
       isOwnedElsewhere: !this.#engine.mayPoll(id),
-    }));
-    this.#scheduler.set(scheduled, jitterMs);
+    };
+  }
+
+  /** Schedules a project that has become idle, or is no longer. */
+  #afterPoll(id: string): void {
+    const project = this.#engine.projects.get(id);
+    if (project?.idleSchedule === undefined) return;
+    this.#scheduler.change(this.#scheduled(project), this.#engine.config.jitterMs);
   }
 
   /** Returns when a project is due next, as {@link Scheduler.next}. */

@@ -34,6 +34,8 @@ export interface ProjectConfig {
   readonly id: string;
   /** A valid cron expression of 5 or 6 fields. */
   readonly schedule: string;
+  /** The same while no prompt is PENDING or RUNNING; undefined if that makes no difference. */
+  readonly idleSchedule: string | undefined;
   /** A valid IANA time zone. */
   readonly timezone: string;
   readonly key: SecretSource;

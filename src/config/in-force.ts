@@ -57,6 +57,7 @@ function projectInForce(project: ProjectConfig): object {
   return {
     id: project.id,
     schedule: project.schedule,
+    idle_schedule: project.idleSchedule,
     timezone: project.timezone,
     ...sourceOf('api_key', project.key),
     datasets: project.datasets,

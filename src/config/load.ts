@@ -145,6 +145,7 @@ function toConfig(content: ConfigFile, context: Context): Config {
       return {
         id: project.id,
         schedule: project.schedule ?? content.schedule,
+        idleSchedule: project.idle_schedule ?? content.idle_schedule,
         timezone: project.timezone ?? content.timezone,
         key:
           path === undefined && variable === undefined

@@ -79,13 +79,16 @@ function checkPlainHttp(service: Tree): readonly Finding[] {
 }
 
 function checkSchedules(places: readonly Place[]): readonly Finding[] {
-  return places.flatMap(({ path, place: { schedule } }) => {
-    if (typeof schedule !== 'string' || schedule === '' || schedule.length > MAX_TEXT_LENGTH) {
-      return [];
-    }
-    const fault = validateSchedule(schedule);
-    if (fault === undefined) return [];
-    return [{ path: [...path, 'schedule'], message: `${quoteId(schedule)} ${fault}` }];
+  const checked = places.flatMap(({ path, place }) =>
+    ['schedule', 'idle_schedule'].map((option) => ({
+      path: [...path, option],
+      value: place[option],
+    })),
+  );
+  return checked.flatMap(({ path, value }) => {
+    if (typeof value !== 'string' || value === '' || value.length > MAX_TEXT_LENGTH) return [];
+    const fault = validateSchedule(value);
+    return fault === undefined ? [] : [{ path, message: `${quoteId(value)} ${fault}` }];
   });
 }
 

@@ -166,6 +166,11 @@ const project = {
   schedule: schedule()
     .meta({ description: 'Cron expression for this project instead of the default.' })
     .optional(),
+  idle_schedule: schedule()
+    .meta({
+      description: 'Cron expression for this project while it is idle, instead of the default.',
+    })
+    .optional(),
   timezone: timezone()
     .meta({ description: 'Time zone for this project instead of the default.' })
     .optional(),
@@ -372,6 +377,12 @@ const root = {
     description:
       'When projects are polled: a cron expression of 5 fields, or 6 with seconds first.',
   }),
+  idle_schedule: schedule()
+    .meta({
+      description:
+        'When projects without a prompt that is PENDING or RUNNING are polled instead, to send fewer requests; without it, always by schedule.',
+    })
+    .optional(),
   timezone: timezone().prefault('UTC').meta({ description: 'IANA time zone of the schedules.' }),
   jitter: duration(
     ['0s', '0s', '1h'],

@@ -21,6 +21,8 @@ export interface Schedule {
    * where clocks do not change; elsewhere never shorter than a gap, and longer by at most twice the change.
    */
   maxIntervalMs(now: number): number;
+  /** Number of runs of an average day in the year from `now` on. */
+  runsPerDay(now: number): number;
 }
 
 /** A local time is the epoch ms of the same civil time in UTC. */
@@ -39,6 +41,8 @@ interface Days {
   /** Longest gap between two days; undefined before it was asked for. */
   longestGap: number | undefined;
 }
+
+const DAYS_OF_YEAR = 365;
 
 /** Schedules by zone and expression: thousands of projects may share one. */
 const shared = new Map<string, Schedule>();
@@ -63,13 +67,21 @@ export function parseSchedule(expression: string, timezone: string): Schedule {
   });
 }
 
-/** Returns the longest interval of a project's schedule, ms; 0 for a project that is not configured. */
-export function maxIntervalOf(
-  project: { readonly schedule: string; readonly timezone: string } | undefined,
-  now: number,
-): number {
+/** The schedules of a project. */
+interface Schedules {
+  readonly schedule: string;
+  readonly idleSchedule?: string | undefined;
+  readonly timezone: string;
+}
+
+/** Returns the longest interval of a project's schedules, ms; 0 for a project that is not configured. */
+export function maxIntervalOf(project: Schedules | undefined, now: number): number {
   if (project === undefined) return 0;
-  return parseSchedule(project.schedule, project.timezone).maxIntervalMs(now);
+  const { schedule, idleSchedule = schedule, timezone } = project;
+  const intervals = [schedule, idleSchedule].map((each) =>
+    parseSchedule(each, timezone).maxIntervalMs(now),
+  );
+  return Math.max(...intervals);
 }
 
 function expressionOf(text: string): Expression | string {
@@ -118,6 +130,15 @@ function createSchedule(expression: Expression, zone: Zone): Schedule {
       }
     },
     maxIntervalMs: (now) => (maxIntervalMs ??= longestInterval(expression, zone, now)),
+    runsPerDay: (now) => {
+      const [today, end] = [Math.floor(now / DAY), Math.floor(now / DAY) + DAYS_OF_YEAR];
+      let count = 0;
+      for (let day = today; day < end; day += 1) {
+        day = nextDay(expression.days, day);
+        if (day < end) count += 1;
+      }
+      return (hours.length * minutes.length * seconds.length * count) / DAYS_OF_YEAR;
+    },
   };
 }
 

@@ -126,6 +126,15 @@ export class Scheduler {
     this.#beat();
   }
 
+  /** Schedules one project anew, by the rules of `set`. Does nothing if it is not scheduled or nothing has changed. */
+  change(project: ScheduledProject, maxJitterMs: number): void {
+    const old = this.#entries.get(project.id);
+    const entry = this.#entryOf(project, maxJitterMs);
+    if (old === undefined || entry === old) return;
+    old.timer?.cancel();
+    this.#entries.set(project.id, entry);
+  }
+
   start(): void {
     if (!this.#isStarted()) this.#awaitBeat();
     this.#beat();

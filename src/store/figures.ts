@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ErrorTotal } from '../domain/failure.ts';
-import type { Kind } from '../domain/status.ts';
+import { UNFINISHED_STATUSES, type Kind } from '../domain/status.ts';
 import type { Summary } from '../domain/summary.ts';
 import type { PollHealth, ProjectFigures, ProjectSnapshot } from '../monitor/ports/store.ts';
 import { toListingSnapshot } from './rows.ts';
@@ -40,6 +40,14 @@ export class Figures {
   /** Returns the summaries of a project as of its last commit; undefined if it is not one of these. */
   summaries(project: string): ProjectFigures['summaries'] | undefined {
     return this.#projects.get(project)?.summaries;
+  }
+
+  /** Whether no prompt of the project is PENDING or RUNNING; false while that is not known. */
+  isIdle(project: string): boolean {
+    const { baselined, counts } = this.summaries(project)?.prompt ?? {};
+    return (
+      baselined === true && UNFINISHED_STATUSES.every((status) => (counts?.[status] ?? 0) === 0)
+    );
   }
 
   /** Changes the health of a project, if it is one of these, and its listings that have another summary. */

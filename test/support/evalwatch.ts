@@ -39,6 +39,7 @@ export interface ConfigurationChange {
   readonly notify?: readonly object[];
   readonly metrics?: object;
   readonly schedule?: string;
+  readonly idle_schedule?: string;
   readonly missing_after?: number;
   readonly expect?: object;
   readonly projects?: readonly object[];

@@ -110,11 +110,14 @@ function jsonOf(
   connections: readonly Connection[] | undefined,
 ): string {
   const byProject = new Map(connections?.map((each) => [each.project, each]));
-  const rows = planned.map(({ project, nextRuns }) => ({
+  const rows = planned.map(({ project, nextRuns, requestsPerDay }) => ({
     project: project.id,
     schedule: project.schedule,
     timezone: project.timezone,
     next_runs: nextRuns.map((at) => new Date(at).toISOString()),
+    requests_per_day: requestsPerDay.ordinary,
+    idle_schedule: project.idleSchedule ?? null,
+    idle_requests_per_day: requestsPerDay.idle ?? null,
     team: project.team || null,
     expect: {
       max_pending: limitText(project.expect.limits.PENDING),
@@ -128,14 +131,20 @@ function jsonOf(
 
 interface Line {
   /** Set in the first line of each project. */
-  readonly project?: ProjectConfig;
+  readonly planned?: PlannedProject;
   readonly nextRun?: string;
 }
 
 const SCHEDULE_COLUMNS: readonly Column<Line>[] = [
-  ['project', ({ project }) => project?.id ?? ''],
-  ['schedule', ({ project }) => project?.schedule ?? ''],
-  ['timezone', ({ project }) => project?.timezone ?? ''],
+  ['project', ({ planned }) => planned?.project.id ?? ''],
+  ['schedule', ({ planned }) => planned?.project.schedule ?? ''],
+  ['timezone', ({ planned }) => planned?.project.timezone ?? ''],
+  ['requests_per_day', ({ planned }) => planned?.requestsPerDay.ordinary.toString() ?? ''],
+];
+const IDLE_COLUMNS: readonly Column<PlannedProject>[] = [
+  ['project', ({ project }) => project.id],
+  ['idle_schedule', ({ project }) => project.idleSchedule],
+  ['requests_per_day', ({ requestsPerDay }) => requestsPerDay.idle?.toString()],
 ];
 const VERBOSE_COLUMNS: readonly Column<Line>[] = [
   ...SCHEDULE_COLUMNS,
@@ -178,16 +187,18 @@ function tablesOf(
   { verbose }: CheckOptions,
   { stdout }: Context,
 ): string {
-  const lines = planned.flatMap(({ project, nextRuns }): readonly Line[] =>
+  const lines = planned.flatMap((each): readonly Line[] =>
     verbose
-      ? nextRuns.map((at, index) => {
-          const nextRun = formatZonedTime(at, project.timezone);
-          return index === 0 ? { project, nextRun } : { nextRun };
+      ? each.nextRuns.map((at, index) => {
+          const nextRun = formatZonedTime(at, each.project.timezone);
+          return index === 0 ? { planned: each, nextRun } : { nextRun };
         })
-      : [{ project }],
+      : [{ planned: each }],
   );
+  const idle = planned.filter(({ project }) => project.idleSchedule !== undefined);
   const tables = [
     createTable(verbose ? VERBOSE_COLUMNS : SCHEDULE_COLUMNS, stdout)(lines),
+    ...(idle.length === 0 ? [] : [createTable(IDLE_COLUMNS, stdout)(idle)]),
     createTable(EXPECTATION_COLUMNS, stdout)(planned),
     ...(notify.length === 0 ? [] : [createTable(RECEIVER_COLUMNS, stdout)(notify)]),
     ...(connections === undefined ? [] : [createTable(CONNECTION_COLUMNS, stdout)(connections)]),
@@ -199,8 +210,10 @@ interface PlannedProject {
   readonly project: ProjectConfig;
   /** Times of its next 5 runs, epoch ms. The delay by jitter is not included. */
   readonly nextRuns: readonly number[];
-  /** Longest time between two runs. */
+  /** Longest time between two runs while prompts wait. */
   readonly intervalMs: number;
+  /** Number of requests for listings on an average day, without retries: by the schedule, and by that of an idle project. */
+  readonly requestsPerDay: { readonly ordinary: number; readonly idle: number | undefined };
 }
 
 const RUN_COUNT = 5;
@@ -210,7 +223,14 @@ function planProjects(projects: readonly ProjectConfig[], now: number): readonly
     const schedule = parseSchedule(project.schedule, project.timezone);
     const nextRuns: number[] = [];
     while (nextRuns.length < RUN_COUNT) nextRuns.push(schedule.nextAfter(nextRuns.at(-1) ?? now));
-    return { project, nextRuns, intervalMs: schedule.maxIntervalMs(now) };
+    const requestsOf = (expression: string) => {
+      const runs = parseSchedule(expression, project.timezone).runsPerDay(now);
+      return Math.ceil(runs * (project.datasets ? 2 : 1));
+    };
+    const ordinary = requestsOf(project.schedule);
+    const idle = project.idleSchedule === undefined ? undefined : requestsOf(project.idleSchedule);
+    const intervalMs = schedule.maxIntervalMs(now);
+    return { project, nextRuns, intervalMs, requestsPerDay: { ordinary, idle } };
   });
 }
 

@@ -407,6 +407,8 @@ export interface Store extends StoreReader {
     projects: readonly string[],
     limit: number,
   ): Promise<readonly ExperimentRow[]>;
+  /** Whether no prompt of the project is PENDING or RUNNING, as of the last commit of its listing; false before the first. */
+  isIdle(project: string): boolean;
   /** Stores the health of a poll that could not be committed, as soon as that succeeds, unless newer health comes first. */
   keepHealth(project: string, health: PollHealth): void;
   /** Failures that are not settled yet, oldest first. A logged failure is pending until it is settled. */

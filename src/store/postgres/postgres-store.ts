@@ -207,6 +207,10 @@ export class PostgresStore extends PostgresReader implements Store {
     return this.#owned.figures.summaries(project)?.prompt.finishing ?? false;
   }
 
+  isIdle(project: string): boolean {
+    return this.#owned.figures.isIdle(project);
+  }
+
   keepHealth(project: string, health: PollHealth): void {
     this.#owned.keepHealth(project, health);
   }

@@ -161,6 +161,10 @@ export class SqliteStore extends SqliteReads implements Store {
     return this.#figures.summaries(project)?.prompt.finishing ?? false;
   }
 
+  isIdle(project: string): boolean {
+    return this.#figures.isIdle(project);
+  }
+
   keepHealth(project: string, health: PollHealth): void {
     if (!this.#figures.has(project)) return;
     this.#health.keep(project, health);

@@ -47,6 +47,7 @@ function setUp({ projects: ids = ['p', 'q'], owned = new Set(ids), ownerOf }: Gi
     emit: (event: MonitorEvent) => events.push(event),
     observe: (observer: Observer) => observers.push(observer),
     mayPoll: (id: string) => owned.has(id),
+    scheduleOf: ({ schedule }: typeof PROJECT) => schedule,
     poll: (id: string) => {
       const poll = Promise.withResolvers<FinishedPoll | undefined>();
       polls.push({ ...poll, id });

@@ -21,12 +21,12 @@ describe('check', () => {
     expect(stderr).toMatch(/^(?:warning: the limit for \w+ is shorter .*"nightly".*\n){2}$/);
     const lines = stdout.trimEnd().split('\n').slice(2, -2);
     expect(lines).toHaveLength(15);
-    expect(lines[0]).toMatch(/^project +schedule +timezone +next_runs$/);
+    expect(lines[0]).toMatch(/^project +schedule +timezone +requests_per_day +next_runs$/);
     expect(lines[1]).toMatch(
-      /^nightly +0 3 \* \* \* +Asia\/Kolkata +\d{4}-\d\d-\d\dT03:00:00\+05:30$/,
+      /^nightly +0 3 \* \* \* +Asia\/Kolkata +1 +\d{4}-\d\d-\d\dT03:00:00\+05:30$/,
     );
     expect(lines[2]).toMatch(/^ +\d{4}-\d\d-\d\dT03:00:00\+05:30$/);
-    expect(lines[6]).toMatch(/^often +\*\/10 \* \* \* \* \* +UTC +\S+:\d0\+00:00$/);
+    expect(lines[6]).toMatch(/^often +\*\/10 \* \* \* \* \* +UTC +8640 +\S+:\d0\+00:00$/);
     expect(lines[11]).toBe('');
     const { stdout: short } = await commandLine(args);
     expect(short).not.toMatch(/next_runs|T03:00:00/);
@@ -79,6 +79,19 @@ describe('check', () => {
     });
   });
 
+  it('prints how many requests a day a project makes, also while it is idle', async () => {
+    const config = writeConfiguration(temporaryDirectory(), [
+      { id: 'often', datasets: true, idle_schedule: '*/15 * * * *' },
+      { id: 'workdays', schedule: '0 9-16 * * 1-5' },
+    ]);
+    const { stdout } = await commandLine(['check', '--config', config]);
+    expect(stdout).toMatch(/^often +\*\/30 \* \* \* \* \* +UTC +5760$/m);
+    expect(stdout).toMatch(/^workdays +0 9-16 \* \* 1-5 +UTC +6$/m);
+    expect(stdout).toMatch(
+      /^project +idle_schedule +requests_per_day\noften +\*\/15 \* \* \* \* +192\n\n/m,
+    );
+  });
+
   it('prints the team and the configured expectations of each project', async () => {
     const projects = [
       { id: 'plain' },
@@ -113,6 +126,9 @@ describe('check', () => {
       schedule: '0 3 * * *',
       timezone: 'Asia/Kolkata',
       next_runs: Array.from({ length: 5 }, () => expect.stringMatching(/T21:30:00\.000Z$/)),
+      requests_per_day: 1,
+      idle_schedule: null,
+      idle_requests_per_day: null,
       team: null,
       expect: { max_pending: 'auto', max_running: 'auto', max_failure_ratio: 0.2 },
     });
