@@ -115,6 +115,7 @@ async function openMetrics(task: Task) {
     store: engine.store,
     healthOf: (id) => engine.health(id) ?? NEVER_POLLED,
     schedule: () => ({ nextPollAt, maxIntervalSeconds: 30 }),
+    isQuiet: () => false,
     expectationsOf: engine.expectations.of,
     externalUrl: () => undefined,
     receivers: () => [],

@@ -79,6 +79,7 @@ export function configOf(isShared: boolean, projects: readonly Project[]): Confi
       id,
       schedule,
       idleSchedule: undefined,
+      pauses: { isPaused: false, maintenance: [] },
       timezone: 'UTC',
       key: { env: 'KEY', value: KEY },
       datasets: false,

@@ -92,6 +92,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     },
     healthOf: (id) => engine.health(id) ?? NEVER_POLLED,
     schedule: (id) => scheduling.schedule(id),
+    isQuiet: (id) => engine.isQuiet(id),
     expectationsOf: expectations.of,
     externalUrl: () => engine.config.web.externalUrl,
     receivers: () => notifier.states(),
@@ -176,10 +177,11 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
 }
 
 function shownProject(
-  { id, datasets, team, expect }: ProjectConfig,
+  project: ProjectConfig,
   engine: Engine,
   scheduling: Scheduling,
 ): ShownProject {
+  const { id, datasets, team, expect } = project;
   const health = engine.health(id);
   return {
     id,
@@ -189,6 +191,7 @@ function shownProject(
     health: health ?? NEVER_POLLED,
     isHealthKnown: health !== undefined,
     expectations: engine.expectations.of(id),
+    pause: engine.pauseOf(project),
     nextPollAt: scheduling.next(id),
   };
 }

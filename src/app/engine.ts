@@ -17,7 +17,10 @@ import type { EvaluationService } from '../monitor/ports/service.ts';
 import type { PollHealth, Store, StoreSnapshot } from '../monitor/ports/store.ts';
 import type { PollRun } from '../monitor/ports/watched-project.ts';
 import { maxIntervalOf, parseSchedule } from '../schedule/cron.ts';
+import { lastEnd, type Pause, pauseAt } from '../schedule/pause.ts';
 import { openStore, type OpenStore } from '../store/open.ts';
+
+const MINUTE_MS = 60_000;
 
 export interface EngineOptions {
   readonly config: Config;
@@ -246,6 +249,24 @@ export class Engine {
   scheduleOf({ id, schedule, idleSchedule = schedule }: ProjectConfig): string {
     const isUp = this.health(id)?.up === true;
     return isUp && (!this.mayPoll(id) || this.store.isIdle(id)) ? idleSchedule : schedule;
+  }
+
+  /** Returns the pause of a project that lasts; undefined if there is none. */
+  pauseOf({ pauses }: ProjectConfig): Pause | undefined {
+    return pauseAt(pauses, this.#options.clock.now());
+  }
+
+  /**
+   * Whether no alert and no message is about a project: while it is paused, and after maintenance until its next poll, which is
+   * given one interval and a minute.
+   */
+  isQuiet(id: string): boolean {
+    const project = this.#projects.get(id);
+    if (project === undefined) return false;
+    if (this.pauseOf(project) !== undefined) return true;
+    const now = this.#options.clock.now();
+    const end = lastEnd(project.pauses, now - this.maxIntervalMs(id) - MINUTE_MS, now);
+    return end !== undefined && (this.health(id)?.lastPollAt ?? 0) < end;
   }
 
   /** Returns the longest interval of the schedule in force of a project, ms; 0 for a project that is not configured. */

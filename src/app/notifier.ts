@@ -28,6 +28,7 @@ export class Notifier {
       mayTell: (id) => engine.mayPoll(id),
       health: (id) => engine.health(id),
       expectationsOf: engine.expectations.of,
+      isQuiet: (id) => engine.isQuiet(id),
       maxIntervalMs: (id) => engine.maxIntervalMs(id),
       addresses: () => {
         const { web, promptUrl } = engine.config;

@@ -34,6 +34,8 @@ export class Scheduling {
   readonly #limited = limitConcurrency(MAX_WAITING);
   /** Polls that wait for their first request; called when they get it. */
   readonly #waiting = new Map<string, () => void>();
+  /** Projects of which a run was passed over because of a pause, and that have not been polled since. */
+  readonly #resting = new Set<string>();
   #singlePolls = 0;
   #isPollingAll = false;
   #isOutdated = false;
@@ -48,7 +50,11 @@ export class Scheduling {
       emit: engine.emit,
       mayRun: (id) => engine.mayPoll(id),
       run: async (id, run) => {
-        const polling = this.#poll(id, run);
+        if (this.#isPaused(id)) {
+          this.#resting.add(id);
+          return;
+        }
+        const polling = this.#pollScheduled(id, run);
         void heartbeat?.watch(id, run, polling);
         await polling;
       },
@@ -98,8 +104,10 @@ export class Scheduling {
   apply(): void {
     this.#isOutdated = false;
     const { projects, jitterMs } = this.#engine.config;
+    for (const { id, pauses } of projects) if (pauses.isPaused) this.#resting.add(id);
     this.#scheduler.set(
-      projects.map((project) => this.#scheduled(project)),
+      // One that is no longer paused is polled at once, as a new one is.
+      projects.filter(({ pauses }) => !pauses.isPaused).map((project) => this.#scheduled(project)),
       jitterMs,
     );
   }
@@ -148,6 +156,7 @@ export class Scheduling {
       const who = owner === undefined ? 'not polled by this worker' : `polled by worker ${owner}`;
       return { refusal: 'elsewhere', error: `${name} is ${who}: send the request to its worker` };
     }
+    if (this.#isPaused(id)) return { refusal: 'paused', error: `${name} is paused` };
     if (this.#isPolling(id)) {
       return { refusal: 'running', error: `a poll of ${name} is already running` };
     }
@@ -171,7 +180,9 @@ export class Scheduling {
       return { refusal: 'running', error: 'all projects are already being polled' };
     }
     const { projects, config } = this.#engine;
-    const owned = [...projects.keys()].filter((id) => this.#engine.mayPoll(id));
+    const owned = [...projects.keys()].filter(
+      (id) => this.#engine.mayPoll(id) && !this.#isPaused(id),
+    );
     if (owned.length === 0) {
       return { refusal: 'elsewhere', error: 'this worker polls none of the projects' };
     }
@@ -213,6 +224,12 @@ export class Scheduling {
     return { polled: [...polled], pending };
   }
 
+  /** Whether the project is not polled for a time. */
+  #isPaused(id: string): boolean {
+    const project = this.#engine.projects.get(id);
+    return project !== undefined && this.#engine.pauseOf(project)?.polls === 'stop';
+  }
+
   /** Whether a poll of the project runs, by its schedule or on request. */
   #isPolling(id: string): boolean {
     return this.#scheduler.isRunning(id) || this.#requested.has(id);
@@ -231,6 +248,18 @@ export class Scheduling {
     } finally {
       this.#requested.delete(id);
     }
+  }
+
+  /** Polls by the schedule. After a pause, says that what moved meanwhile was found by one poll. */
+  async #pollScheduled(id: string, run: PollRun): Promise<FinishedPoll | undefined> {
+    const since = this.#engine.health(id)?.lastPollAt;
+    const finished = await this.#poll(id, run);
+    if (finished === undefined || finished.failure !== undefined) return finished;
+    if (this.#resting.delete(id)) {
+      const { transitions } = finished;
+      this.#engine.emit({ type: 'project.resumed', project: id, since, transitions });
+    }
+    return finished;
   }
 
   /** Polls once few others wait. The poll of a failing project does not wait: it may wait longer for its request. */

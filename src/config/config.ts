@@ -1,6 +1,7 @@
 import type { Expectations } from '../domain/limits.ts';
 import type { LogLevel, SecretSource } from '../domain/options.ts';
 import type { Receiver } from '../domain/receiver.ts';
+import type { Pauses } from '../schedule/pause.ts';
 import type { ListenAddress } from './addresses.ts';
 import type { ServiceSettings } from '../monitor/ports/service.ts';
 
@@ -40,6 +41,7 @@ export interface ProjectConfig {
   readonly timezone: string;
   readonly key: SecretSource;
   readonly datasets: boolean;
+  readonly pauses: Pauses;
   /** Empty without a team. */
   readonly team: string;
   readonly expect: Expectations;

@@ -61,6 +61,11 @@ function projectInForce(project: ProjectConfig): object {
     timezone: project.timezone,
     ...sourceOf('api_key', project.key),
     datasets: project.datasets,
+    paused: project.pauses.isPaused,
+    maintenance: project.pauses.maintenance.map(({ durationMs, ...each }) => ({
+      ...each,
+      duration: formatDuration(durationMs),
+    })),
     team: project.team || undefined,
     expect: {
       max_pending: limit(limits.PENDING),

@@ -5,6 +5,7 @@ import type { Expectations } from '../domain/limits.ts';
 import type { SecretSource } from '../domain/options.ts';
 import type { Receiver } from '../domain/receiver.ts';
 import { readTextFile } from '../files/read-file.ts';
+import type { Pauses } from '../schedule/pause.ts';
 import type { Config, HeartbeatUrl, Source } from './config.ts';
 import { throwFaults } from './faults.ts';
 import { addProjectsFiles, findFiles } from './projects-files.ts';
@@ -152,6 +153,7 @@ function toConfig(content: ConfigFile, context: Context): Config {
             ? serviceKey
             : keySource(path, variable, dirname(fileOf(index))),
         datasets: project.datasets,
+        pauses: toPauses(content, project),
         team: project.team ?? '',
         expect: project.expect ? toExpectations(content.expect, project.expect) : expectations,
       };
@@ -177,6 +179,18 @@ function toConfig(content: ConfigFile, context: Context): Config {
     heartbeat: heartbeatUrl(),
     notify: content.notify.map((receiver) => toReceiver(receiver, keySource)),
   };
+}
+
+/** Returns the pauses of a project: its own, and those of all. */
+function toPauses(
+  content: Pick<ConfigFile, 'timezone' | 'maintenance'>,
+  { paused, maintenance, timezone = content.timezone }: ConfigFile['projects'][number],
+): Pauses {
+  const times = [...content.maintenance, ...maintenance].map((each) => {
+    const { cron, duration: durationMs, polls } = each;
+    return { cron, timezone: each.timezone ?? timezone, durationMs, polls };
+  });
+  return { isPaused: paused, maintenance: times };
 }
 
 /** Converts a receiver that the rules have accepted. */

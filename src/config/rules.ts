@@ -42,7 +42,7 @@ export function checkRules(tree: Tree, context: RulesContext): readonly Finding[
   const projects = placesOf(tree, 'projects');
   return [
     ...checkPlainHttp(mappingAt(tree, 'service')),
-    ...checkSchedules([{ path: [], place: tree }, ...projects]),
+    ...checkSchedules({ path: [], place: tree }, projects),
     ...checkUnique(projects, 'id', context),
     ...checkKeys(tree, projects, context),
     ...checkStore(mappingAt(tree, 'store'), context),
@@ -60,11 +60,16 @@ interface Place {
   readonly place: Tree;
 }
 
-function placesOf(tree: Tree, section: 'projects' | 'notify'): readonly Place[] {
+/** @param path that of the tree */
+function placesOf(
+  tree: Tree,
+  section: 'projects' | 'notify' | 'maintenance',
+  path: Path = [],
+): readonly Place[] {
   const list: unknown = tree[section];
   if (!Array.isArray(list)) return [];
   return list.flatMap((place: unknown, index) =>
-    isMapping(place) ? [{ path: [section, index], place }] : [],
+    isMapping(place) ? [{ path: [...path, section, index], place }] : [],
   );
 }
 
@@ -78,9 +83,11 @@ function checkPlainHttp(service: Tree): readonly Finding[] {
   return [{ path: ['service', 'base_url'], message }];
 }
 
-function checkSchedules(places: readonly Place[]): readonly Finding[] {
-  const checked = places.flatMap(({ path, place }) =>
-    ['schedule', 'idle_schedule'].map((option) => ({
+function checkSchedules(root: Place, projects: readonly Place[]): readonly Finding[] {
+  const places = [root, ...projects];
+  const maintenance = places.flatMap((each) => placesOf(each.place, 'maintenance', each.path));
+  const checked = [...places, ...maintenance].flatMap(({ path, place }) =>
+    ['schedule', 'idle_schedule', 'cron'].map((option) => ({
       path: [...path, option],
       value: place[option],
     })),

@@ -149,6 +149,23 @@ const shortName = (what: string) =>
 /** Maximum length of an id at the service, in code points. */
 const MAX_ID_LENGTH = 512;
 
+const timeOfMaintenance = {
+  cron: schedule().meta({ description: 'When it begins: a cron expression.' }),
+  timezone: timezone()
+    .meta({ description: 'Time zone of cron instead of that of the project.' })
+    .optional(),
+  duration: duration(['1h', '1s', '31d'], 'How long it lasts.'),
+  polls: choice(['stop', 'continue'])
+    .prefault('stop')
+    .meta({ description: '`continue` polls and stores, without alerts and messages.' }),
+};
+
+const maintenance = (description: string) =>
+  z
+    .array(mapping(timeOfMaintenance), { error: wrongType('a list of times of maintenance') })
+    .prefault([])
+    .meta({ description });
+
 const project = {
   id: text('the id of a project', wrongValue)
     .refine((id) => Array.from(id).length <= MAX_ID_LENGTH, {
@@ -176,6 +193,8 @@ const project = {
     .optional(),
   ...keySource,
   datasets: flag(false, "Also watch the project's datasets."),
+  paused: flag(false, 'Do not poll the project, and raise no alert and send no message about it.'),
+  maintenance: maintenance('Further times of maintenance of this project.'),
   team: shortName('the name of a team')
     .meta({ description: 'Team that is told: a label of every alert about the project.' })
     .optional(),
@@ -388,6 +407,9 @@ const root = {
     ['0s', '0s', '1h'],
     'Maximum delay of the start of a poll. Each project has its own delay, which stays the same.',
   ),
+  maintenance: maintenance(
+    'Times in which no alert is raised and no message is sent about any project, and by default none is polled.',
+  ),
   missing_after: wholeNumber(
     [3, 1, 1000],
     'Number of complete listings in a row that lack a prompt before it counts as gone.',
@@ -450,6 +472,8 @@ export const OPTIONS: Options = {
     service: Object.keys(service),
     expect: Object.keys(expect),
     projects: Object.keys(project),
+    maintenance: Object.keys(timeOfMaintenance),
+    'projects.maintenance': Object.keys(timeOfMaintenance),
     'projects.expect': Object.keys(projectExpect),
     store: Object.keys(store),
     web: Object.keys(web),

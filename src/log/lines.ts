@@ -131,6 +131,9 @@ export class EventLog {
       case 'notification.given_up':
         this.#notified(event);
         break;
+      case 'project.resumed':
+        this.#projectResumed(event);
+        break;
       case 'error_info.fetched':
       case 'api.responded':
       case 'api.request_finished':
@@ -142,6 +145,14 @@ export class EventLog {
         break;
     }
   };
+
+  #projectResumed({ project, since, transitions }: EventOf<'project.resumed'>): void {
+    const last_poll = since === undefined ? null : new Date(since).toISOString();
+    this.#logger.info(
+      { event: 'project.resumed', project, last_poll, transitions },
+      'Project polled again after a pause: what moved since its last poll was found at once',
+    );
+  }
 
   /** Drops the state of every project that is not configured any more. */
   #forgetOthers(configured: ReadonlyMap<string, unknown>): void {

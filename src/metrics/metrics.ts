@@ -29,6 +29,8 @@ export interface MetricsOptions extends BuildInfo {
   readonly healthOf: (project: string) => PollHealth;
   /** Returns the schedule of a project; undefined while it has none. */
   readonly schedule: (project: string) => ProjectSchedule | undefined;
+  /** Whether no alert is to be about a project. */
+  readonly isQuiet: (project: string) => boolean;
   readonly expectationsOf: ExpectationsOf;
   /** Returns the address at which users reach the web server (`web.external_url`). */
   readonly externalUrl: () => string | undefined;
@@ -291,7 +293,7 @@ export class Metrics {
     snapshot: StoreSnapshot | undefined,
     experiments: readonly ExperimentRow[],
   ): Generator<ScrapedProject> {
-    const { healthOf, schedule, expectationsOf } = this.#options;
+    const { healthOf, schedule, isQuiet, expectationsOf } = this.#options;
     const stored = new Map(snapshot?.projects.map((project) => [project.project, project]));
     const experimentsOf = Map.groupBy(experiments, ({ project }) => project);
     for (const counts of projects) {
@@ -305,6 +307,7 @@ export class Metrics {
         health: healthOf(id),
         counts,
         schedule: schedule(id),
+        isQuiet: isQuiet(id),
         expectations: expectationsOf(id),
         stored: stored.get(id),
         experiments: experimentsOf.get(id) ?? [],

@@ -94,6 +94,8 @@ export interface ScrapedProject {
   readonly health: PollHealth;
   readonly counts: ProjectCounts;
   readonly schedule: ProjectSchedule | undefined;
+  /** Whether no alert is to be about it. */
+  readonly isQuiet: boolean;
   readonly expectations: StateExpectations | undefined;
   /** Absent if the store could not be read. */
   readonly stored: ProjectSnapshot | undefined;
@@ -172,6 +174,15 @@ const COUNTED: readonly Family<ProjectCounts>[] = [
     type: 'counter',
     help: 'Scheduled polls that never started: clock jump, blocked loop, suspended process.',
     samples: ({ missed }, add) => add(missed),
+  },
+];
+
+const PAUSED: readonly Family<true>[] = [
+  {
+    name: 'evalwatch_project_paused',
+    type: 'gauge',
+    help: 'Always 1, while no alert is to fire for the project: it is paused, or in maintenance.',
+    samples: (_, add) => add(1),
   },
 ];
 
@@ -388,6 +399,7 @@ export const PROJECT_FAMILIES: readonly Family<ScrapedProject>[] = [
   ...of(HEALTH, ({ health }) => health),
   ...of(COUNTED, ({ counts }) => counts),
   ...of(SCHEDULE, ({ schedule }) => schedule),
+  ...of(PAUSED, ({ isQuiet }) => isQuiet || undefined),
   ...of(STATES, ({ expectations }) => expectations),
   ...of(CONFIGURED, ({ project }) => project),
   ...of(STORED, ({ stored }) => stored),

@@ -217,6 +217,13 @@ export type MonitorEvent =
     }
   | { readonly type: 'scheduler.started_poll'; readonly project: string; readonly lagMs: number }
   | { readonly type: 'scheduler.overlapped'; readonly project: string }
+  /** The first poll after a pause has ended, and found what moved meanwhile. `since` is the last poll before it, epoch ms. */
+  | {
+      readonly type: 'project.resumed';
+      readonly project: string;
+      readonly since: number | undefined;
+      readonly transitions: number;
+    }
   | { readonly type: 'scheduler.missed'; readonly project: string; readonly count: number };
 
 export type FinishedPoll = Extract<MonitorEvent, { type: 'poll.finished' }>;

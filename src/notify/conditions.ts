@@ -14,6 +14,8 @@ export interface ConditionOptions {
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   readonly health: (project: string) => PollHealth | undefined;
   readonly expectationsOf: ExpectationsOf;
+  /** Whether nothing is to be told of a project. */
+  readonly isQuiet: (project: string) => boolean;
   /** Returns the longest interval of a project's schedule, ms. */
   readonly maxIntervalMs: (project: string) => number;
 }
@@ -47,7 +49,8 @@ export class Conditions {
 
   /** Whether prompts may have become stuck that were not told to be. */
   mayBeStuck(id: string, { untoldSince }: Watched): boolean {
-    const { store, health, clock, expectationsOf } = this.#options;
+    const { store, health, clock, expectationsOf, isQuiet } = this.#options;
+    if (isQuiet(id)) return false;
     const oldest = store.snapshot(id)?.listings.get('prompt')?.oldest;
     // While polls fail, prompts may have moved.
     if (oldest === undefined || health(id)?.up !== true) return false;
@@ -60,6 +63,7 @@ export class Conditions {
   /** Returns what is to be told of a project: that it is down, or that it was and is no longer; undefined if nothing is. */
   outageOf(project: ConfiguredProject, watched: Watched): Outage | undefined {
     const { downSince } = watched;
+    if (this.#options.isQuiet(project.id)) return undefined;
     const since = downSince ?? this.#downSince(project.id, watched);
     const until = downSince === undefined ? undefined : this.#upSince(project.id, downSince);
     const isNews = downSince === undefined || until !== undefined;

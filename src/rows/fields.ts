@@ -36,6 +36,9 @@ export interface ProjectInMemory extends WatchedProject {
   readonly nextPollAt: number | undefined;
   /** Undefined until its durations were read for the first time. */
   readonly expectations: StateExpectations | undefined;
+  /** The pause that lasts; `until` is epoch ms, undefined if only the configuration ends it. */
+  readonly pause:
+    { readonly until: number | undefined; readonly polls: 'stop' | 'continue' } | undefined;
 }
 
 /** @param configured undefined if the project is not in the configuration of this process */
@@ -65,6 +68,9 @@ export function projectFields(
     },
     missing: prompts?.missing ?? 0,
     team: configured?.team || null,
+    pause: configured?.pause
+      ? { until: isoTimeOrNull(configured.pause.until), polls: configured.pause.polls }
+      : null,
     expectations: {
       PENDING: expectationFields(expectations?.PENDING),
       RUNNING: expectationFields(expectations?.RUNNING),

@@ -79,6 +79,13 @@ export const projectSchema = z
       'Number of these prompts that were missing from the last complete listing.',
     ),
     team: z.string().nullable().describe('The team of the project; null without one.'),
+    pause: z
+      .object({
+        until: time.nullable().describe('Null if only the configuration ends it.'),
+        polls: z.enum(['stop', 'continue']).describe('Whether it is polled meanwhile.'),
+      })
+      .nullable()
+      .describe('The pause or maintenance that lasts; null without one.'),
     expectations: z
       .object({ PENDING: expectationSchema, RUNNING: expectationSchema })
       .describe('How long prompts may stay in a status, and usually do.'),

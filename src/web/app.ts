@@ -14,7 +14,13 @@ import { PATHS } from './paths.ts';
 import { createScrapes } from './scrapes.ts';
 import { type ChangingProtection, guard, type ServerNames } from './security.ts';
 
-const STATUS_OF_REFUSAL = { unknown: 404, elsewhere: 409, running: 409, busy: 503 } as const;
+const STATUS_OF_REFUSAL = {
+  unknown: 404,
+  elsewhere: 409,
+  paused: 409,
+  running: 409,
+  busy: 503,
+} as const;
 const POLL_PARAMETERS = z.object({ project: project.describe('Polls only this project.') });
 
 /** Time that a client has to read an answer, ms. */

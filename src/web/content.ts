@@ -90,4 +90,7 @@ export type PollNowResult =
       /** Number of polls that have not ended yet; they continue. */
       readonly pending: number;
     }
-  | { readonly refusal: 'unknown' | 'elsewhere' | 'running' | 'busy'; readonly error: string };
+  | {
+      readonly refusal: 'unknown' | 'elsewhere' | 'running' | 'busy' | 'paused';
+      readonly error: string;
+    };

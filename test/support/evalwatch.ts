@@ -40,6 +40,7 @@ export interface ConfigurationChange {
   readonly metrics?: object;
   readonly schedule?: string;
   readonly idle_schedule?: string;
+  readonly maintenance?: readonly object[];
   readonly missing_after?: number;
   readonly expect?: object;
   readonly projects?: readonly object[];

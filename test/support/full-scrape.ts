@@ -64,6 +64,7 @@ export async function scrapeOf(
       clock,
       store,
       schedule: () => ({ nextPollAt: clock.now(), maxIntervalSeconds: 30 }),
+      isQuiet: () => false,
       externalUrl: () =>
         history === 'everything happened' ? 'https://watch.example.com' : undefined,
       expectationsOf: () => ({

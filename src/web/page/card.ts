@@ -37,7 +37,15 @@ export function projectCard(
 
 /** Whether the project is up; if not, why and since when. */
 export function stateLine({ watched, state, snapshot }: ProjectView, now: number): Html {
-  if (state === 'up') return html`<p class="state ok"><strong>✓ Up</strong></p>`;
+  const { pause } = watched;
+  if (state === 'paused') {
+    const until = pause?.until === undefined ? '' : html` until ${utcTime(pause.until)}`;
+    return html`<p class="state warn"><strong>⏸ Paused</strong>${until}: it is not polled</p>`;
+  }
+  if (state === 'up') {
+    const quiet = pause === undefined ? '' : ', in maintenance: no alerts, no messages';
+    return html`<p class="state ok"><strong>✓ Up</strong>${quiet}</p>`;
+  }
   if (state === 'new') {
     return html`<p class="state warn"><strong>○ Not polled yet</strong></p>`;
   }
@@ -88,7 +96,8 @@ function lastError({ message, url, statusCode, location, detail }: FailedRequest
 
 /** Time of the last successful poll, if the counts of the project are out of date; otherwise undefined. Epoch ms. */
 export function unmonitoredSince(view: ProjectView): number | undefined {
-  return isUnmonitored(view) ? view.watched.health.lastSuccessAt : undefined;
+  const isPolled = !isUnmonitored(view) && view.state !== 'paused';
+  return isPolled ? undefined : view.watched.health.lastSuccessAt;
 }
 
 /** Counts by status, as a bar and in words. */

@@ -20,14 +20,16 @@ import { DAY_MS, type FailureTotal } from './text.ts';
 
 /**
  * Whether a project is polled successfully. `late`: its poll has been due for longer than a minute. `unknown`: another
- * worker polls it, and the store could not be read yet.
+ * worker polls it, and the store could not be read yet. `paused`: it is not polled on purpose.
  */
-type ProjectState = 'up' | 'down' | 'late' | 'new' | 'unknown';
+type ProjectState = 'up' | 'down' | 'late' | 'new' | 'paused' | 'unknown';
 
 /** Delay of a poll, ms, that a working scheduler never reaches. */
 const LATE_MS = 60_000;
 
-function stateOf({ health, isHealthKnown, nextPollAt }: ShownProject, now: number): ProjectState {
+function stateOf(project: ShownProject, now: number): ProjectState {
+  const { health, isHealthKnown, nextPollAt, pause } = project;
+  if (pause?.polls === 'stop') return 'paused';
   if (!isHealthKnown) return 'unknown';
   if (health.lastPollAt !== undefined && !health.up) return 'down';
   if (nextPollAt !== undefined && nextPollAt < now - LATE_MS) return 'late';
@@ -296,6 +298,7 @@ function rankOf(view: ProjectView): number {
   if (isUnmonitored(view)) return 0;
   if (view.state === 'new' || view.state === 'unknown') return 1;
   if (view.hasStuckPrompts) return 2;
+  if (view.state === 'paused') return 5;
   return hasFailures(view) ? 3 : 4;
 }
 

@@ -189,9 +189,14 @@ function expected({ team, expect, expectations }: ShownProject): Html {
 function verdictOf(view: ProjectView | undefined): string {
   if (view === undefined) return 'Not configured';
   if (view.hasStuckPrompts) return 'Up, with stuck prompts';
-  return { up: 'Up', down: 'Down', late: 'Late', new: 'Not polled yet', unknown: 'Unknown' }[
-    view.state
-  ];
+  return {
+    up: 'Up',
+    paused: 'Paused',
+    down: 'Down',
+    late: 'Late',
+    new: 'Not polled yet',
+    unknown: 'Unknown',
+  }[view.state];
 }
 
 /** The page of a project that is neither configured nor stored. */

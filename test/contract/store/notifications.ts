@@ -65,6 +65,7 @@ export function describeNotifications(h: Harness): void {
         mayTell,
         health: (id) => health.get(id) ?? { ...UP, lastSuccessAt: clock.now() },
         expectationsOf: () => ({ PENDING: expected, RUNNING: expected }),
+        isQuiet: () => false,
         maxIntervalMs: () => 10 * SECOND,
         addresses: () => ({
           externalUrl: 'https://watch.example.com',

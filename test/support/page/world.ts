@@ -126,6 +126,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
           health: known,
           isHealthKnown: true,
           nextPollAt: clock.now() + 20 * SECOND,
+          pause: undefined,
         });
       }
     },

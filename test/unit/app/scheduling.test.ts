@@ -10,7 +10,11 @@ import {
   type Observer,
 } from '../../../src/monitor/events.ts';
 
-const PROJECT = { schedule: '*/10 * * * * *', timezone: 'UTC' };
+const PROJECT = {
+  schedule: '*/10 * * * * *',
+  timezone: 'UTC',
+  pauses: { isPaused: false, maintenance: [] },
+};
 const FINISHED = { project: 'p' } as FinishedPoll;
 /** Ends the turn of the event loop. */
 const turn = () => vi.advanceTimersByTimeAsync(0);
@@ -47,6 +51,7 @@ function setUp({ projects: ids = ['p', 'q'], owned = new Set(ids), ownerOf }: Gi
     emit: (event: MonitorEvent) => events.push(event),
     observe: (observer: Observer) => observers.push(observer),
     mayPoll: (id: string) => owned.has(id),
+    pauseOf: () => undefined,
     scheduleOf: ({ schedule }: typeof PROJECT) => schedule,
     poll: (id: string) => {
       const poll = Promise.withResolvers<FinishedPoll | undefined>();

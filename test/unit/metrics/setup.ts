@@ -60,6 +60,7 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
       size: async () => ({ database: 4096, wal: 0 }),
     },
     schedule: () => undefined,
+    isQuiet: () => false,
     expectationsOf: () => undefined,
     externalUrl: () => undefined,
     receivers: () => [],

@@ -59,6 +59,7 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
           health: poller.health(id),
           isHealthKnown: true,
           nextPollAt: clock.now() + 5000,
+          pause: undefined,
           expectations: UNLEARNED,
         }
       : undefined;

@@ -58,6 +58,7 @@ describe('/projects', () => {
           prompts: { PENDING: 0, RUNNING: 1, COMPLETED: 0, FAILED: 5, UNKNOWN: 0 },
           missing: 0,
           team: 'search',
+          pause: null,
           expectations: {
             PENDING: { limit_seconds: 3600, limit_source: 'default', typical_seconds: null },
             RUNNING: { limit_seconds: 14_400, limit_source: 'default', typical_seconds: null },

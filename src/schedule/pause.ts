@@ -1,0 +1,68 @@
+import { parseSchedule } from './cron.ts';
+
+/** When a project is not polled, or is polled without alerts and messages (docs/specification.md#pauses). */
+export interface Pauses {
+  /** Whether it is not polled until the configuration says otherwise. */
+  readonly isPaused: boolean;
+  readonly maintenance: readonly Maintenance[];
+}
+
+/** Times of maintenance. */
+export interface Maintenance {
+  /** A valid cron expression: its runs are the begins. */
+  readonly cron: string;
+  /** A valid IANA time zone. */
+  readonly timezone: string;
+  readonly durationMs: number;
+  readonly polls: 'stop' | 'continue';
+}
+
+/** A pause that lasts. */
+export interface Pause {
+  /** Epoch ms; undefined if only the configuration ends it. */
+  readonly until: number | undefined;
+  readonly polls: Maintenance['polls'];
+}
+
+/** Maximum number of times of maintenance that follow each other as one. */
+const MAX_CHAINED = 1000;
+
+/** Returns the pause at this time, epoch ms; undefined if there is none. */
+export function pauseAt({ isPaused, maintenance }: Pauses, at: number): Pause | undefined {
+  if (isPaused) return { until: undefined, polls: 'stop' };
+  let pause: Pause | undefined;
+  for (const each of maintenance) {
+    const until = endOf(each, at);
+    if (until === undefined) continue;
+    const polls = pause?.polls === 'stop' ? 'stop' : each.polls;
+    pause = { until: Math.max(until, pause?.until ?? 0), polls };
+  }
+  return pause;
+}
+
+/** Returns when the last maintenance that stopped polls ended after one time and up to another, epoch ms; undefined if none did. */
+export function lastEnd({ maintenance }: Pauses, after: number, upTo: number): number | undefined {
+  let last: number | undefined;
+  for (const each of maintenance) {
+    const end = each.polls === 'stop' ? endOf(each, after, upTo) : undefined;
+    if (end !== undefined && end <= upTo) last = Math.max(end, last ?? 0);
+  }
+  return last;
+}
+
+/** Returns the end of the last maintenance that lasts at one time or begins between it and another; undefined if none does. */
+function endOf(
+  { cron, timezone, durationMs }: Maintenance,
+  from: number,
+  upTo = from,
+): number | undefined {
+  const schedule = parseSchedule(cron, timezone);
+  let start = schedule.nextAfter(from - durationMs);
+  if (start > upTo) return undefined;
+  for (let count = 0; count < MAX_CHAINED; count += 1) {
+    const next = schedule.nextAfter(start);
+    if (next > Math.max(upTo, start + durationMs)) break;
+    start = next;
+  }
+  return start + durationMs;
+}
