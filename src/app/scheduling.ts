@@ -253,9 +253,11 @@ export class Scheduling {
   /** Polls by the schedule. After a pause, says that what moved meanwhile was found by one poll. */
   async #pollScheduled(id: string, run: PollRun): Promise<FinishedPoll | undefined> {
     const since = this.#engine.health(id)?.lastPollAt;
+    // A poll that the pause has not stopped ends no pause.
+    const isFirst = this.#resting.has(id);
     const finished = await this.#poll(id, run);
     if (finished === undefined || finished.failure !== undefined) return finished;
-    if (this.#resting.delete(id)) {
+    if (isFirst && this.#resting.delete(id)) {
       const { transitions } = finished;
       this.#engine.emit({ type: 'project.resumed', project: id, since, transitions });
     }

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { formatDuration } from '../domain/options.ts';
 import { POLL_FAILURE_WORDS } from '../monitor/errors.ts';
 import { DOWN_POLLS, MIN_DOWN_MS } from '../notify/conditions.ts';
 import {
@@ -13,7 +14,6 @@ import {
 } from '../rows/schema.ts';
 import { UsageError } from './command.ts';
 import { type DaemonClient, type StreamEvent, whyUnreachable } from './daemon-client.ts';
-import { formatDuration } from './output.ts';
 
 /** Pause before a daemon that did not answer is asked again. */
 const RETRY_MS = 2000;
@@ -132,6 +132,7 @@ export class Waiting {
       const now = await this.#readAwaited();
       return JSON.stringify(now) === JSON.stringify(awaited) ? { results } : undefined;
     }
+    if (project.pause?.until === null) return await this.#giveUp(4, `${id} is paused`);
     if (!this.#isDown(project)) return undefined;
     const why = project.reason === null ? '' : `: ${POLL_FAILURE_WORDS[project.reason]}`;
     return await this.#giveUp(4, `evalwatch cannot poll ${id}${why}`);

@@ -49,8 +49,7 @@ export class EventLog {
         this.#gone(event);
         break;
       case 'experiment.finished':
-        this.#experimentFinished(event);
-        break;
+        return this.#experimentFinished(event);
       case 'items.anomalous': {
         // Once, and not again while the next listings have the same.
         const { project, kind, reason, count, indexes } = event;
@@ -132,8 +131,7 @@ export class EventLog {
         this.#notified(event);
         break;
       case 'project.resumed':
-        this.#projectResumed(event);
-        break;
+        return this.#projectResumed(event);
       case 'error_info.fetched':
       case 'api.responded':
       case 'api.request_finished':

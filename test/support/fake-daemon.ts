@@ -25,6 +25,7 @@ export class FakeDaemon implements AsyncDisposable {
     prompts: { PENDING: 0, RUNNING: 0, COMPLETED: 0, FAILED: 0, UNKNOWN: 0 },
     missing: 0,
     team: null,
+    pause: null,
     expectations: { PENDING: WITHOUT_LIMIT, RUNNING: WITHOUT_LIMIT },
     max_failure_ratio: null,
   };

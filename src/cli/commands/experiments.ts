@@ -1,10 +1,11 @@
 import { tookMs } from '../../domain/experiment.ts';
+import { formatDuration } from '../../domain/options.ts';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
 import type { ExperimentRow } from '../../monitor/ports/store.ts';
 import { experimentFields } from '../../rows/fields.ts';
 import type { Define } from '../command.ts';
 import { addHistoryOptions, jsonOption, limitOption, type Options } from '../options.ts';
-import { formatDuration, formatTime } from '../output.ts';
+import { formatTime } from '../output.ts';
 import { type Column, statusColor } from '../table.ts';
 import { type Format, printNewest } from '../query.ts';
 

@@ -80,6 +80,26 @@ function setUp({ projects: ids = ['p', 'q'], owned = new Set(ids), ownerOf }: Gi
   return { scheduling, engine, reporter, worker, polls, events, lastPollAt, emit, changeOwnership };
 }
 
+it('the first poll that begins after a pause ends it, not one that already ran', async () => {
+  const { scheduling, engine, polls, events } = setUp({ projects: ['p'] });
+  const pause = (isPaused: boolean) => {
+    const pauses = { isPaused, maintenance: [] };
+    engine.config.projects = engine.config.projects.map((project) => ({ ...project, pauses }));
+    scheduling.apply();
+  };
+  await vi.advanceTimersByTimeAsync(10_000);
+  pause(true);
+  polls[0]?.resolve(FINISHED);
+  await vi.advanceTimersByTimeAsync(20_000);
+  expect(polls).toHaveLength(1);
+  expect(events.filter(({ type }) => type === 'project.resumed')).toEqual([]);
+  pause(false);
+  await turn();
+  polls[1]?.resolve(FINISHED);
+  await turn();
+  expect(events).toContainEqual(expect.objectContaining({ type: 'project.resumed', project: 'p' }));
+});
+
 it('a scheduled run that comes due during a requested poll starts after it', async () => {
   const { scheduling, polls, events } = setUp({ projects: ['p'] });
   const requested = scheduling.pollNow('p');

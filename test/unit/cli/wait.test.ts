@@ -271,6 +271,15 @@ describe.concurrent('evalwatch wait', () => {
     expect(stderr.includes(words)).toBe(isDown);
   });
 
+  it('exits 4 if the project is paused until its configuration changes', async () => {
+    await using daemon = await FakeDaemon.start();
+    daemon.project = { ...daemon.project, pause: { until: null, polls: 'stop' } };
+    daemon.set('nightly', RUNS);
+    const { code, stderr } = await wait(daemon, '--experiment', 'nightly');
+    expect(code).toBe(4);
+    expect(stderr).toContain('error: alpha is paused\n');
+  });
+
   it('prints the moves of the experiment on a terminal, and nowhere else', async () => {
     await using daemon = await FakeDaemon.start();
     daemon.set('nightly', RUNS);
