@@ -21,6 +21,9 @@ import { lastEnd, type Pause, pauseAt } from '../schedule/pause.ts';
 import { openStore, type OpenStore } from '../store/open.ts';
 
 const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+/** For how long a failure raises an alert (config/prometheus/evalwatch.rules.yml). */
+const LOOK_BACK_MS = 15 * MINUTE_MS;
 
 export interface EngineOptions {
   readonly config: Config;
@@ -257,16 +260,25 @@ export class Engine {
   }
 
   /**
-   * Whether no alert and no message is about a project: while it is paused, and after maintenance until its next poll, which is
-   * given one interval and a minute.
+   * Whether no alert and no message is about a project: while it is paused; after maintenance without polls until the next one,
+   * which is given one interval and a minute; and after other maintenance for the time that alerts look back.
    */
   isQuiet(id: string): boolean {
     const project = this.#projects.get(id);
     if (project === undefined) return false;
     if (this.pauseOf(project) !== undefined) return true;
     const now = this.#options.clock.now();
-    const end = lastEnd(project.pauses, now - this.maxIntervalMs(id) - MINUTE_MS, now);
+    const { pauses } = project;
+    if (lastEnd(pauses, 'continue', now - LOOK_BACK_MS, now) !== undefined) return true;
+    const end = lastEnd(pauses, 'stop', now - this.maxIntervalMs(id) - MINUTE_MS, now);
     return end !== undefined && (this.health(id)?.lastPollAt ?? 0) < end;
+  }
+
+  /** Returns until when nothing that moved is told of a project, epoch ms: the end of the last maintenance of a day with polls. */
+  untoldUntil(id: string): number | undefined {
+    const now = this.#options.clock.now();
+    const project = this.#projects.get(id);
+    return project && lastEnd(project.pauses, 'continue', now - DAY_MS, now);
   }
 
   /** Returns the longest interval of the schedule in force of a project, ms; 0 for a project that is not configured. */

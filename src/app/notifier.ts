@@ -29,6 +29,7 @@ export class Notifier {
       health: (id) => engine.health(id),
       expectationsOf: engine.expectations.of,
       isQuiet: (id) => engine.isQuiet(id),
+      untoldUntil: (id) => engine.untoldUntil(id),
       maxIntervalMs: (id) => engine.maxIntervalMs(id),
       addresses: () => {
         const { web, promptUrl } = engine.config;

@@ -40,6 +40,8 @@ export interface OutboxOptions extends DraftOptions, ConditionOptions {
   readonly projects: () => ReadonlyMap<string, ConfiguredProject>;
   /** Whether this process polls the project, and so tells of it. */
   readonly mayTell: (project: string) => boolean;
+  /** Returns until when moves of a project are not to be told, epoch ms; undefined without such a time in the last day. */
+  readonly untoldUntil: (project: string) => number | undefined;
   /** Called for moves that are too old to be told, because the receiver did not answer for a day. */
   readonly onGivenUp: (subscription: Subscription, project: string, count: number) => void;
 }
@@ -351,6 +353,7 @@ export class Outbox {
     const { store, clock, onGivenUp } = this.#options;
     const receiver = this.#receiver.name;
     const now = clock.now();
+    const untoldUntil = this.#options.untoldUntil(project.id);
     // An event while it is read is later.
     const { last: noted } = due;
     const found = await store.dueMoves({
@@ -360,7 +363,7 @@ export class Outbox {
       from: due.from,
       waitsSince: now - SETTLE_MS,
       now,
-      since: now - MAX_AGE_MS,
+      since: Math.max(now - MAX_AGE_MS, untoldUntil ?? 0),
       maxMoves: kind === 'finished' ? MAX_EXPERIMENTS : MAX_PROMPTS,
       maxCauses: MAX_CAUSES,
     });
@@ -369,7 +372,7 @@ export class Outbox {
       const message = count > 0 ? this.#drafts[kind](project, found) : undefined;
       const told = [{ project: project.id, promptId: '', mark: last }];
       if (!(await this.#store({ kind, token, told, message }))) return;
-      if (old > 0) onGivenUp({ receiver, kind }, project.id, old);
+      if (old > 0 && untoldUntil === undefined) onGivenUp({ receiver, kind }, project.id, old);
       due.from = last + 1;
     }
     if (waitsSince !== undefined) {

@@ -40,12 +40,20 @@ export function pauseAt({ isPaused, maintenance }: Pauses, at: number): Pause | 
   return pause;
 }
 
-/** Returns when the last maintenance that stopped polls ended after one time and up to another, epoch ms; undefined if none did. */
-export function lastEnd({ maintenance }: Pauses, after: number, upTo: number): number | undefined {
+/**
+ * Returns when the last maintenance with these polls ends, of those that last at one time or begin between it and another, epoch
+ * ms; undefined if there is none.
+ */
+export function lastEnd(
+  { maintenance }: Pauses,
+  polls: Maintenance['polls'],
+  from: number,
+  upTo: number,
+): number | undefined {
   let last: number | undefined;
   for (const each of maintenance) {
-    const end = each.polls === 'stop' ? endOf(each, after, upTo) : undefined;
-    if (end !== undefined && end <= upTo) last = Math.max(end, last ?? 0);
+    const end = each.polls === polls ? endOf(each, from, upTo) : undefined;
+    if (end !== undefined) last = Math.max(end, last ?? 0);
   }
   return last;
 }

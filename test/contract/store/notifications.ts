@@ -55,8 +55,13 @@ export function describeNotifications(h: Harness): void {
       receiver: Subscriber = ALL,
       {
         mayTell = () => true,
+        untoldUntil = () => undefined,
         store = h.store.notifications,
-      }: { mayTell?: (project: string) => boolean; store?: NotifyStore } = {},
+      }: {
+        untoldUntil?: (project: string) => number | undefined;
+        mayTell?: (project: string) => boolean;
+        store?: NotifyStore;
+      } = {},
     ) {
       const outbox = new Outbox(receiver, {
         store,
@@ -66,6 +71,7 @@ export function describeNotifications(h: Harness): void {
         health: (id) => health.get(id) ?? { ...UP, lastSuccessAt: clock.now() },
         expectationsOf: () => ({ PENDING: expected, RUNNING: expected }),
         isQuiet: () => false,
+        untoldUntil,
         maxIntervalMs: () => 10 * SECOND,
         addresses: () => ({
           externalUrl: 'https://watch.example.com',
@@ -721,6 +727,18 @@ export function describeNotifications(h: Harness): void {
         ]),
       );
       expect(outbox.oldestDueAt()).toBeUndefined();
+    });
+
+    it('tell nothing that moved in maintenance, and give nothing up', async () => {
+      const until = clock.now() + HOUR;
+      const { see, settle: explain, told } = start(ALL, { untoldUntil: () => until });
+      await told(MINUTE);
+      await explain('p', await see('p', { a: 'FAILED' }));
+      expect(await told(5 * MINUTE)).toEqual([]);
+      clock.advance(until - clock.now());
+      await explain('p', await see('p', { a: 'FAILED', b: 'FAILED' }));
+      expect(await told(5 * MINUTE)).toMatchObject([{ data: { prompts: [{ prompt_id: 'b' }] } }]);
+      expect(givenUp).toEqual([]);
     });
 
     it('give up what was a day old before the process began', async () => {

@@ -47,17 +47,17 @@ describe('a project', () => {
   });
 
   it.each([
-    ['29T04:59', undefined],
-    ['29T05:00', '29T05:00'],
+    ['29T00:59', undefined],
+    ['29T04:59', '29T05:00'],
     ['29T05:59', '29T05:00'],
     ['29T06:00', undefined],
-  ])('was in maintenance until a time of the last hour before %s', (now, end) => {
-    const found = lastEnd(withTimes(SUNDAYS, QUIET), at(now) - HOUR, at(now));
+  ])('was in maintenance in the hour before %s until a time', (now, end) => {
+    const found = lastEnd(withTimes(SUNDAYS, QUIET), 'stop', at(now) - HOUR, at(now));
     expect(found).toBe(end && at(end));
   });
 
   it('was in maintenance that began and ended in between', () => {
     const short = { ...SUNDAYS, cron: '0 * * * *', durationMs: 60_000 };
-    expect(lastEnd(withTimes(short), at('29T00:30'), at('29T02:30'))).toBe(at('29T02:01'));
+    expect(lastEnd(withTimes(short), 'stop', at('29T00:30'), at('29T02:30'))).toBe(at('29T02:01'));
   });
 });
