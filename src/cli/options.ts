@@ -1,5 +1,5 @@
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { parseDuration } from '../domain/options.ts';
+import { A_MOMENT, type Moment, parseDuration, parseMoment } from '../domain/options.ts';
 import { PROMPT_STATUSES, type Status } from '../domain/status.ts';
 
 /** The options that several commands have, as commander passes them. A command has only those that it adds. */
@@ -9,8 +9,10 @@ export interface Options {
   readonly json?: true;
   readonly project?: string;
   readonly experiment?: string;
-  /** Length of the history before now, ms. */
-  readonly since?: number;
+  /** The part of the history. */
+  readonly since?: Moment;
+  readonly until?: Moment;
+  readonly prompt?: string;
   readonly status?: Status;
   readonly cause?: string;
   readonly limit?: number;
@@ -42,16 +44,38 @@ export function addStoreOptions(command: Command): Command {
 }
 
 /** Adds the options that restrict the rows of a store to a project, an experiment and a time. */
-export function addHistoryOptions(command: Command, since?: readonly [ms: number, text: string]) {
+export function addHistoryOptions(
+  command: Command,
+  since?: readonly [moment: Moment, text: string],
+) {
   const sinceOption = new Option(
-    '--since <duration>',
-    'only the last part of the history, such as 24h or 1h30m',
-  ).argParser(duration);
+    '--since <time>',
+    'only what happened since: 24h or 1h30m ago, or 2026-11-29T08:30Z',
+  ).argParser(moment);
   if (since !== undefined) sinceOption.default(...since);
   return addStoreOptions(command)
     .addOption(new Option('--project <id>', 'only this project'))
     .addOption(new Option('--experiment <name>', "only this experiment; '' for none"))
     .addOption(sinceOption);
+}
+
+/** `--until T`. */
+export function untilOption(): Option {
+  return new Option('--until <time>', 'only what happened before, as for --since').argParser(
+    moment,
+  );
+}
+
+/** `--prompt ID`. */
+export function promptOption(): Option {
+  return new Option('--prompt <id>', 'only this prompt');
+}
+
+function moment(text: string): Moment {
+  const parsed = parseMoment(text);
+  const isUsable = parsed && ('at' in parsed || Number.isSafeInteger(parsed.agoMs));
+  if (isUsable) return parsed;
+  throw new InvalidArgumentError(`It must be ${A_MOMENT}.`);
 }
 
 /** `--limit N`. */

@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { type Config, type ProjectConfig, ConfigError } from '../config/config.ts';
 import { configFile, type Env, readVariable, resolveFromUser } from '../config/environment.ts';
+import { timeOf } from '../domain/options.ts';
 import { closest, didYouMean, quoteId } from '../domain/suggest.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { RowQuery, StoreReader } from '../monitor/ports/store.ts';
@@ -160,9 +161,9 @@ export function assertKnownProject(
 }
 
 export function toQuery(options: Options, { clock }: Context): RowQuery {
-  const { project, experiment, status, cause, since, limit } = options;
-  const start = since === undefined ? undefined : clock.now() - since;
-  return { project, experiment, status, cause, since: start, limit };
+  const { project, experiment, prompt: promptId, status, cause, limit } = options;
+  const [since, until] = [options.since, options.until].map((each) => timeOf(each, clock.now()));
+  return { project, experiment, promptId, status, cause, since, until, limit };
 }
 
 /** How a command prints rows. */
@@ -190,8 +191,8 @@ export async function printRows<Row>(
   } else if (rows.length > 0) {
     await stdout.write(createTable(columns, stdout)(rows));
   } else {
-    const { project, experiment, status, cause, since } = options;
-    const filters = [project, experiment, status, cause, since];
+    const { project, experiment, prompt, status, cause, since, until } = options;
+    const filters = [project, experiment, prompt, status, cause, since, until];
     const isFiltered = filters.some((filter) => filter !== undefined);
     warn(`no ${noun} ${isFiltered ? 'match' : 'recorded'}`);
   }

@@ -25,6 +25,34 @@ export function parseDuration(text: string): number | undefined {
   }, 0);
 }
 
+/** A moment as users give it: so long ago, or a time, epoch ms. */
+export type Moment = { readonly agoMs: number } | { readonly at: number };
+
+/** What a moment can look like, for messages. */
+export const A_MOMENT = 'a duration such as 24h, or a time such as 2026-11-29 or 2026-11-29T08:30Z';
+
+/** Grammar of a date, or of a time with its zone. */
+const TIME_PATTERN =
+  '^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])(T([01]\\d|2[0-3]):[0-5]\\d(:[0-5]\\d(\\.\\d{1,3})?)?(Z|[+-](0\\d|1[0-4]):[0-5]\\d))?$';
+
+/** Grammar of a moment. */
+export const MOMENT_PATTERN = `${DURATION_PATTERN}|${TIME_PATTERN}`;
+
+const MOMENT = new RegExp(MOMENT_PATTERN);
+
+/** Parses a duration, which counts back from now, or a time of ISO 8601; a date begins in UTC. Undefined for any other text. */
+export function parseMoment(text: string): Moment | undefined {
+  if (!MOMENT.test(text)) return undefined;
+  const agoMs = parseDuration(text);
+  return agoMs === undefined ? { at: Date.parse(text) } : { agoMs };
+}
+
+/** Returns the time of a moment, epoch ms; undefined without one. */
+export function timeOf(moment: Moment | undefined, now: number): number | undefined {
+  if (moment === undefined) return undefined;
+  return 'at' in moment ? moment.at : Math.max(0, now - moment.agoMs);
+}
+
 /**
  * Formats a duration in ms as the configuration writes it: `1h30m`, `500ms`, `0s`. With `maxUnits` it is rounded down to so
  * many units, from its largest one on.

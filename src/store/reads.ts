@@ -120,6 +120,15 @@ function ofLabels(query: LabelScope): string | false {
     ${whereAll("r.kind = 'prompt'", query.project !== undefined && 'p.id = :project', ...conditions)})`;
 }
 
+/** Restricts a query to transitions `t` of a time and of one prompt. */
+function ofHistory({ since, until, promptId }: RowQuery): readonly (string | false)[] {
+  return [
+    since !== undefined && 't.at >= :since',
+    until !== undefined && 't.at < :until',
+    promptId !== undefined && "t.kind = 'prompt' AND t.record_id = :promptId",
+  ];
+}
+
 /**
  * How moves of prompts that are not gone are counted. SQLite looks each record up, and none of a project without gone ones. Such
  * look-ups take PostgreSQL four times as long as a join.
@@ -192,13 +201,13 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
   }
 
   async transitions(query: RowQuery): Promise<readonly TransitionRow[]> {
-    const { project, since, afterTransition, order, limit } = query;
+    const { project, since, until, promptId, afterTransition, order, limit } = query;
     const [direction, after] = order === 'oldest' ? ['ASC', '>'] : ['DESC', '<'];
     const text = `SELECT ${TRANSITION_COLUMNS}
       FROM evalwatch.transition t JOIN evalwatch.project p ON p.project_key = t.project_key
       ${whereAll(
         project !== undefined && 'p.id = :project',
-        since !== undefined && 't.at >= :since',
+        ...ofHistory(query),
         ofLabels(query),
         afterTransition !== undefined && `t.transition_id ${after} :afterTransition`,
       )}
@@ -206,6 +215,8 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
     const rows = await this.db.read<TransitionColumns>('', text, {
       project,
       since,
+      until,
+      promptId: promptId && cleanUnicode(promptId),
       ...labelsOf(query),
       afterTransition,
       limit,
@@ -214,7 +225,7 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
   }
 
   async failures(query: RowQuery): Promise<readonly FailureRow[]> {
-    const { project, since, cause, afterTransition, limit } = query;
+    const { project, since, until, promptId, cause, afterTransition, limit } = query;
     // Columns are read of the rows in the answer only.
     const text = `WITH found AS MATERIALIZED (
         SELECT f.transition_id FROM evalwatch.failure f
@@ -223,7 +234,7 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
       ${whereAll(
         // The condition of an index.
         project !== undefined && "p.id = :project AND t.kind = 'prompt' AND t.to_status = 'FAILED'",
-        since !== undefined && 't.at >= :since',
+        ...ofHistory(query),
         ofLabels(query),
         cause !== undefined &&
           '(f.cause_id = :cause OR f.cause = :cause) AND f.settled_at IS NOT NULL',
@@ -238,6 +249,8 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
     const rows = await this.db.read<FailureColumns>('', text, {
       project,
       since,
+      until,
+      promptId: promptId && cleanUnicode(promptId),
       ...labelsOf(query),
       cause,
       afterTransition,

@@ -1,3 +1,4 @@
+import { timeOf } from '../../domain/options.ts';
 import { causeFields, otherCausesFields } from '../../rows/fields.ts';
 import type { CauseFields } from '../../rows/schema.ts';
 import type { Define } from '../command.ts';
@@ -41,17 +42,17 @@ Examples:
   evalwatch failures --cause 1842023dd3c6ad55`;
 
 /** The options with their defaults. */
-type CauseOptions = Options & { readonly since: number; readonly limit: number };
+type CauseOptions = Options & { readonly limit: number };
 
 export const defineCauses: Define = (command, run) => {
-  addHistoryOptions(command, [86_400_000, '24h'])
+  addHistoryOptions(command, [{ agoMs: 86_400_000 }, '24h'])
     .addOption(limitOption('at most this many causes').default(100))
     .addOption(jsonOption())
     .addHelpText('after', HELP)
     .action(
       run(async (context, options: CauseOptions) => {
         const { project, experiment, limit } = options;
-        const since = context.clock.now() - options.since;
+        const since = timeOf(options.since, context.clock.now()) ?? 0;
         const { causes, others } = await withReader(options, context, ({ reader }) =>
           reader.causes({ project, experiment, since, limit }),
         );

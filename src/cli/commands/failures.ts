@@ -2,7 +2,15 @@ import { InvalidArgumentError, Option } from 'commander';
 import type { FailureRow } from '../../monitor/ports/store.ts';
 import { failureFields, isoTime } from '../../rows/fields.ts';
 import type { Define } from '../command.ts';
-import { addHistoryOptions, jsonOption, limitOption, type Options } from '../options.ts';
+import { type Followed, follow } from '../follow.ts';
+import {
+  addHistoryOptions,
+  jsonOption,
+  limitOption,
+  type Options,
+  promptOption,
+  untilOption,
+} from '../options.ts';
 import { formatTime } from '../output.ts';
 import { type Format, printNewest } from '../query.ts';
 import { CSV_HELP } from '../table.ts';
@@ -37,30 +45,54 @@ const FORMAT: Format<FailureRow> = {
   ],
 };
 
+const FOLLOWED: Followed<FailureRow> = {
+  format: FORMAT,
+  newest: async (reader, query) => {
+    const rows = await reader.failures(query);
+    // Those that are pending come once they are settled.
+    return rows.filter(({ settlement }) => settlement !== undefined);
+  },
+  number: 'settlement',
+  recorded: ({ settled }) => [settled, settled.at(-1)?.settlementId],
+  promptOf: ({ promptId }) => promptId,
+};
+
+interface FailureOptions extends Options {
+  readonly follow?: true;
+}
+
 const HELP = `
+--follow prints the newest 10 failures (or --limit), oldest first, and then each one once its error_info is known, or is
+not to be had. With --json it prints one object a line.
 ${CSV_HELP}
 
 Examples:
   evalwatch failures --since 24h
   evalwatch failures --project checkout-bot --limit 5 --json
   evalwatch failures --since 7d --limit 10000 --format csv > failures.csv
-  evalwatch failures --cause 1842023dd3c6ad55`;
+  evalwatch failures --cause 1842023dd3c6ad55
+  evalwatch failures --follow --json | jq -r .prompt_id`;
 
 export const defineFailures: Define = (command, run) => {
   command
+    .option('--follow', 'keep printing failures as they are explained')
     .addOption(new Option('--cause <id>', 'only failures with this cause').argParser(causeId))
     .addOption(
       new Option('--format <format>', 'print CSV instead of a table')
         .choices(['csv'])
-        .conflicts('json'),
+        .conflicts(['json', 'follow']),
     );
   addHistoryOptions(command)
+    .addOption(untilOption().conflicts('follow'))
+    .addOption(promptOption())
     .addOption(limitOption('at most this many rows, the newest (default: 100)'))
     .addOption(jsonOption())
     .addHelpText('after', HELP)
     .action(
-      run((context, options: Options) =>
-        printNewest((reader, query) => reader.failures(query), FORMAT, options, context),
+      run((context, options: FailureOptions) =>
+        options.follow
+          ? follow(FOLLOWED, options, context)
+          : printNewest((reader, query) => reader.failures(query), FORMAT, options, context),
       ),
     );
 };

@@ -146,6 +146,9 @@ export interface RowQuery extends Labels {
   readonly status?: Status | undefined;
   /** Epoch ms. */
   readonly since?: number | undefined;
+  /** For transitions and failures: only those before this time, epoch ms, and only those of this prompt. */
+  readonly until?: number | undefined;
+  readonly promptId?: string | undefined;
   readonly limit?: number | undefined;
   /** For failures: only those with this cause, by its id or by that of version 0.2.0. */
   readonly cause?: string | undefined;

@@ -5,7 +5,7 @@ import { HTTPException } from 'hono/http-exception';
 import { stream } from 'hono/streaming';
 import { z } from 'zod';
 import { ownTurn } from '../../domain/turns.ts';
-import { parseDuration } from '../../domain/options.ts';
+import { parseMoment, timeOf } from '../../domain/options.ts';
 import { cleanUnicode, visibleJson } from '../../domain/visible.ts';
 import type {
   ExperimentQuery,
@@ -130,28 +130,25 @@ export function createApi(content: WebContent): Hono<ConnectionEnv> {
   });
 
   api.get('/prompts', async (context) => {
-    const { limit, cursor, ...only } = await read(context, operations['/prompts']);
-    const start = readCursor(cursor, PROMPT_POSITION);
-    const source: RowSource<StatusRow> = {
-      read: (last = start, count) => store.statuses({ ...only, limit: count, afterPrompt: last }),
-      // One read, because each read sorts all rows.
-      maxPerRead: Infinity,
-      toFields: (row) => promptFields(row, content.project(row.project)?.expectations),
-      toPosition: ({ since, project: id, promptId }) => [since, id, promptId],
-    };
-    return send(context, toBody(await readPage(source, limit)));
+    const query = await read(context, operations['/prompts']);
+    return send(context, toBody(await readPage(prompts(content, query), query.limit)));
   });
 
   api.get('/transitions', async (context) => {
     const query = await read(context, operations['/transitions']);
-    const rows = byTransition(query, (page) => store.transitions(page), Infinity, transitionFields);
+    const rows = byTransition(
+      inHistory(query, clock.now()),
+      (page) => store.transitions(page),
+      Infinity,
+      transitionFields,
+    );
     return send(context, toBody(await readPage(rows, query.limit)));
   });
 
   api.get('/failures', async (context) => {
     const query = await read(context, operations['/failures']);
     const rows = byTransition(
-      query,
+      inHistory(query, clock.now()),
       (page) => store.failures(page),
       MAX_FAILURES_PER_READ,
       failureFields,
@@ -161,7 +158,7 @@ export function createApi(content: WebContent): Hono<ConnectionEnv> {
 
   api.get('/causes', async (context) => {
     const { since, limit, ...only } = await read(context, operations['/causes']);
-    const start = Math.max(0, clock.now() - (parseDuration(since) ?? 0));
+    const start = timeOf(parseMoment(since), clock.now()) ?? 0;
     const list = await store.causes({ ...only, since: start, limit });
     return send(context, toBody(await causesAnswer(list)));
   });
@@ -179,6 +176,35 @@ function experiments(
     maxPerRead: Infinity,
     toFields: experimentFields,
     toPosition: ({ movedAt = 0, key }) => [movedAt, key],
+  };
+}
+
+/** Returns a query with the part of the history that its parameters name. */
+function inHistory<Query extends HistoryParameters>(
+  { since, until, prompt_id: promptId, ...query }: Query,
+  now: number,
+) {
+  const at = (text = '') => timeOf(parseMoment(text), now);
+  return { ...query, since: at(since), until: at(until), promptId };
+}
+
+interface HistoryParameters {
+  readonly since?: string | undefined;
+  readonly until?: string | undefined;
+  readonly prompt_id?: string | undefined;
+}
+
+/** Source of prompts, which are read once for the same reason. */
+function prompts(
+  content: WebContent,
+  { cursor, ...only }: RowQuery & { readonly cursor?: string | undefined },
+): RowSource<StatusRow> {
+  const start = readCursor(cursor, PROMPT_POSITION);
+  return {
+    read: (last = start, limit) => content.store.statuses({ ...only, limit, afterPrompt: last }),
+    maxPerRead: Infinity,
+    toFields: (row) => promptFields(row, content.project(row.project)?.expectations),
+    toPosition: ({ since, project: id, promptId }) => [since, id, promptId],
   };
 }
 

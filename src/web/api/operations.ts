@@ -1,6 +1,6 @@
 import { HTTPException } from 'hono/http-exception';
 import { z } from 'zod';
-import { DURATION_PATTERN } from '../../domain/options.ts';
+import { A_MOMENT, MOMENT_PATTERN } from '../../domain/options.ts';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
 import {
   causeSchema,
@@ -59,11 +59,13 @@ const cause = z
   .optional()
   .describe('Restricts rows to failures with this cause; case is ignored.');
 
-const since = z
-  .string()
-  .regex(new RegExp(DURATION_PATTERN), 'must be a duration such as 30m, 24h or 7d')
-  .default('24h')
-  .describe('How far back failures are counted, from now: a duration such as 30m, 24h or 7d.');
+const moment = z.string().regex(new RegExp(MOMENT_PATTERN), `must be ${A_MOMENT}`);
+/** Restrict rows to a part of the history. */
+const history = {
+  since: moment.optional().describe(`Only what happened then and later: ${A_MOMENT}.`),
+  until: moment.optional().describe(`Only what happened before: ${A_MOMENT}.`),
+  prompt_id: z.string().min(1, NOT_EMPTY).optional().describe('Only rows of this prompt.'),
+};
 
 const limit = z
   .string()
@@ -131,12 +133,12 @@ export const operations = {
   },
   '/transitions': {
     summary: 'Transitions of prompts and datasets, newest first',
-    parameters: z.object({ project, ...labels, limit, cursor }),
+    parameters: z.object({ project, ...history, ...labels, limit, cursor }),
     gives: 'Transition',
   },
   '/failures': {
     summary: 'Failures with their error_info, newest first',
-    parameters: z.object({ project, ...labels, cause, limit, cursor }),
+    parameters: z.object({ project, ...history, ...labels, cause, limit, cursor }),
     gives: 'Failure',
   },
   '/causes': {
@@ -144,7 +146,7 @@ export const operations = {
     parameters: z.object({
       project,
       ...labels,
-      since,
+      since: moment.default('24h').describe(`Since when failures are counted: ${A_MOMENT}.`),
       limit: limit.describe('Maximum number of causes; a last row `other` may follow them.'),
     }),
     gives: 'Cause',

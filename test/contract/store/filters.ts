@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Labels } from '../../../src/domain/record.ts';
 import { compareListing } from '../../../src/domain/transition.ts';
+import type { RowQuery } from '../../../src/monitor/ports/store.ts';
 import { pollItems } from '../../support/experiments.ts';
 import { withCause } from '../../support/failures.ts';
 import { listingOf } from '../../support/monitor.ts';
@@ -134,6 +135,23 @@ export function describeFilters(h: Harness): void {
         expect(rows).toMatchObject([{ promptId: id, experiment }]);
       }
       expect(await h.store.statuses({ project: 'p', experiment: '\0' })).toEqual([]);
+    });
+
+    it('select the transitions and failures of a time and of one prompt', async () => {
+      const ids = async (query: RowQuery) => {
+        const transitions = await h.store.transitions(query);
+        const failures = await h.store.failures(query);
+        return [transitions.map(({ id }) => id), failures.map(({ promptId }) => promptId)];
+      };
+      expect(await ids({ project: 'p', since: 2000, until: 2001, promptId: 'a' })).toEqual([
+        ['a'],
+        ['a'],
+      ]);
+      expect(await ids({ promptId: 'z', until: 2010 })).toEqual([[], []]);
+      expect(await ids({ promptId: 'z', until: 2011 })).toEqual([['z'], ['z']]);
+      // A dataset is no prompt, and a text that no store can hold is none.
+      expect(await ids({ promptId: 'dataset' })).toEqual([[], []]);
+      for (const promptId of HARD_TEXTS) expect(await ids({ promptId })).toEqual([[], []]);
     });
   });
 

@@ -10,6 +10,7 @@ import { see } from '../store/sqlite/history.ts';
 import { commandLine } from '../../support/command-line.ts';
 import { ENTRY } from '../../support/entry.ts';
 import { temporaryDirectory, writeConfiguration } from './configuration-file.ts';
+import { settle } from '../../support/failures.ts';
 import { pollItems } from '../../support/experiments.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 
@@ -102,6 +103,24 @@ describe('transitions --follow', () => {
     expect(errors.join()).toMatch(
       /^error: the store is not what was opened: .*evalwatch\.db is no longer there; move it back/,
     );
+  });
+});
+
+describe('failures --follow', () => {
+  it('prints the newest failures of the prompt, then each once when it is settled', async () => {
+    const explain = (id: number) => settle(store, id, { reason: 'not_found' }, 40);
+    await explain(2);
+    await see(store, 'p', { a: 'FAILED', b: 'FAILED' }, 30);
+    const args = ['failures', '--follow', '--json', '--project', 'p', '--prompt', 'a'];
+    const { lines } = start(...args);
+    await vi.waitFor(() => expect(lines.map(idOf)).toEqual([2]), PATIENCE);
+    const [a = 0, b = 0] = (await store.pendingFailures({ limitPerProject: 9 })).map(
+      ({ transitionId }) => transitionId,
+    );
+    await explain(b);
+    await explain(a);
+    await see(store, 'p', { a: 'RUNNING', b: 'RUNNING' }, 31);
+    await vi.waitFor(() => expect(lines.map(idOf)).toEqual([2, a]), PATIENCE);
   });
 });
 

@@ -590,8 +590,10 @@ describe('a bad request', () => {
     ['/experiments?cursor=MQ', 'cursor must be the next_cursor'],
     ['/experiments?status=FAILED', 'unknown parameter "status"'],
     ['/causes?limit=1001', 'limit must be'],
-    ['/causes?since=24', 'since must be a duration such as 30m, 24h or 7d'],
+    ['/causes?since=24', 'since must be a duration such as 24h, or a time such as 2026-11-29'],
     ['/causes?since=', 'since must be a duration'],
+    ['/failures?until=yesterday', 'until must be a duration'],
+    ['/transitions?prompt_id=', 'prompt_id must not be empty'],
     [
       '/causes?cursor=MQ',
       'unknown parameter "cursor": this path takes project, experiment, dataset, metric, since, limit',
