@@ -39,6 +39,10 @@ const COMMANDS: Readonly<
     'Send messages to receivers of the configuration',
     async () => (await import('./commands/notify.ts')).defineNotify,
   ],
+  projects: [
+    'Print whether each project is polled, its prompts by status and its failures of the last 24 hours',
+    async () => (await import('./commands/projects.ts')).defineProjects,
+  ],
   status: [
     'Print the status of each prompt that is not gone, newest change first',
     async () => (await import('./commands/status.ts')).defineStatus,

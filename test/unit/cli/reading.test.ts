@@ -130,6 +130,58 @@ function someHistory() {
   });
 }
 
+describe('projects', () => {
+  it('prints whether each is polled, its prompts and failures, those that are down first', async () => {
+    await someHistory();
+    const down = {
+      up: false,
+      consecutiveFailures: 3,
+      reason: 'auth',
+      steadySince: undefined,
+    } as const;
+    await withStore(async (store) => {
+      const times = { lastPollAt: NOW - HOUR, lastSuccessAt: NOW - 2 * HOUR };
+      store.keepHealth('search', { ...down, ...times });
+      await store.loadHealth('search');
+    });
+    config = writeConfiguration(join(config, '..'), [
+      { id: 'checkout-bot', schedule: '0 0 1 1 *', idle_schedule: '0 * * * *' },
+      { id: 'search', team: 'ranking' },
+    ]);
+    const { code, stdout, stderr } = await run('projects');
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    const [header, search, bot] = cellsOf(stdout);
+    expect(header).toBe(
+      'project|state|reason|last_success|next_poll|PENDING|RUNNING|COMPLETED|FAILED|UNKNOWN|failures_24h|team',
+    );
+    expect(search).toMatch(/^search\|down\|auth\|\S+Z\|\S+Z\|0\|0\|0\|1\|1\|1\|ranking$/);
+    // It has a prompt that runs, so the idle schedule does not hold.
+    expect(bot).toMatch(/^checkout-bot\|up\|-\|\S+Z\|\d{4}-01-01T00:00:00Z\|0\|1\|0\|1\|0\|0\|-$/);
+
+    expect(await json('projects', '--state', 'down')).toMatchObject([
+      { project: 'search', up: false, failures_24h: 1, team: 'ranking' },
+    ]);
+    expect(await json('projects', '--team', 'ranking')).toMatchObject([{ project: 'search' }]);
+    expect(await json('projects', '--team', 'other')).toEqual([]);
+  });
+
+  it('says which are paused and which were never polled', async () => {
+    await withStore(async () => {});
+    config = writeConfiguration(join(config, '..'), [
+      { id: 'checkout-bot', paused: true },
+      { id: 'search' },
+    ]);
+    const states = cellsOf((await run('projects')).stdout).map((line) =>
+      line.split('|').slice(0, 2),
+    );
+    expect(states).toEqual([
+      ['project', 'state'],
+      ['search', 'new'],
+      ['checkout-bot', 'paused'],
+    ]);
+  });
+});
+
 describe('status', () => {
   it('prints a row per prompt, newest change first', async () => {
     await someHistory();

@@ -13,6 +13,7 @@ const commands = [
   'check',
   'poll',
   'notify',
+  'projects',
   'status',
   'transitions',
   'failures',
