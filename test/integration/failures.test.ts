@@ -71,6 +71,7 @@ describe('the failure of a prompt', UNHURRIED, () => {
         project: 'alpha',
         prompt_id: id,
         prompt_name: `name of ${id}`,
+        experiment: null,
         error_info: { error_id, error_msg },
         error_msg_truncated: false,
         reason: null,
