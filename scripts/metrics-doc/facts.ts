@@ -104,6 +104,12 @@ export const SECTIONS: readonly Section[] = [
         absentUntil: 'a poll of the project fails, and again when one succeeds',
         note: 'Up to date even while the store cannot be written.',
       },
+      evalwatch_project_paused: {
+        ...process,
+        absentUntil:
+          'the project is [paused](specification.md#pauses) or in maintenance, and again some time after it',
+        note: 'The alert rules leave the project out meanwhile.',
+      },
       evalwatch_project_info: {
         ...process,
         note: 'For joins: `* on (project) group_left (team) max by (project, team) (evalwatch_project_info)`.',

@@ -64,7 +64,7 @@ export async function scrapeOf(
       clock,
       store,
       schedule: () => ({ nextPollAt: clock.now(), maxIntervalSeconds: 30 }),
-      isQuiet: () => false,
+      isQuiet: () => history === 'everything happened',
       externalUrl: () =>
         history === 'everything happened' ? 'https://watch.example.com' : undefined,
       expectationsOf: () => ({
