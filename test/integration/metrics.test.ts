@@ -159,10 +159,11 @@ describe('the metrics of a running daemon', UNHURRIED, () => {
     service.set({ p1: 'FAILED' });
     await daemon.line('dataset.transition', { to: 'FAILED' });
     const { families } = await scrape(await daemon.url());
-    // These need an error_info, a failed poll and 20 durations.
+    // These need an error_info, a failed poll, a pause and 20 durations.
     const later = new Set([
       'evalwatch_prompt_error_first_seen_timestamp_seconds',
       'evalwatch_project_poll_failing',
+      'evalwatch_project_paused',
       'evalwatch_prompt_state_typical_seconds',
     ]);
     for (const fact of METRICS.filter(({ name }) => !later.has(name))) {
