@@ -162,7 +162,7 @@ const CAUSES = {
     causesOf(`evalwatch.project p CROSS JOIN evalwatch.failure f INDEXED BY failure_project
     WHERE p.id = :project AND f.project_key = p.project_key AND f.transition_id >= :first AND f.transition_id <= :last`),
   /**
-   * Of the prompts that were FAILED at a finish and have failed since the first move; only of so many failures, the last ones.
+   * Selects the causes of the prompts that were FAILED at a finish and have failed since the first move, of the last failures.
    * Records are looked up: PostgreSQL would join them in quadratic time before it has statistics.
    */
   causes_of_finish: causesOf(`(
