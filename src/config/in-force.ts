@@ -17,6 +17,8 @@ export function inForce(config: Config): object {
   return {
     service: {
       base_url: service.baseUrl,
+      // Nothing else can have allowed it.
+      allow_http: service.baseUrl.startsWith('http:'),
       timeout: formatDuration(service.timeoutMs),
       retries: service.retries,
       max_concurrency: service.maxConcurrency,
@@ -44,6 +46,7 @@ export function inForce(config: Config): object {
       enable_lifecycle: web.enableLifecycle,
       config_file: web.configFile,
     },
+    metrics: config.metrics,
     log: config.log,
     heartbeat:
       heartbeat && ('file' in heartbeat ? { url_file: heartbeat.file } : { url: REDACTED }),

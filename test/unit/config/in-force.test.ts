@@ -3,6 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { inForce } from '../../../src/config/in-force.ts';
+import { OPTIONS } from '../../../src/config/schema.ts';
 import { loadText, temporaryDirectory } from './loading.ts';
 
 const directory = temporaryDirectory();
@@ -35,8 +36,12 @@ notify:
   - { name: mail, type: email, smtp_url_file: smtp, from: a@example.com, to: [b@example.com] }
 `;
 const WITH_POSTGRES = `
-service: { base_url: https://evaluation.example.com, api_key_env: KEY }
-projects: [{ id: a }]
+service: { base_url: http://evaluation.example.com, allow_http: true, api_key_env: KEY }
+projects: [{ id: a, paused: true }]
+maintenance: [{ cron: '0 2 * * 0', duration: 4h, polls: continue }]
+idle_schedule: '0 * * * *'
+metrics: { experiments: 20 }
+web: { config_file: web.yaml, allowed_hosts: [a.example.com] }
 store: { postgres_url_env: DATABASE, lease: 30s, retention: 30d }
 `;
 
@@ -54,6 +59,20 @@ describe('the configuration in force', () => {
       // The directory of the test can look like a key.
       JSON.parse(JSON.stringify({ ...whole, sources: [] }).replaceAll(',"couldBeKey":true', ''));
     expect(withoutFiles(again)).toEqual(withoutFiles(config));
+  });
+
+  it('has every option', async () => {
+    const env = { KEY: 'k'.repeat(20), OWN_KEY: 'o'.repeat(20), DATABASE: 'd', HOOK: 'h' };
+    const files = [WITH_SQLITE, WITH_POSTGRES].map((text) => loadText(directory, text, { env }));
+    // Of a secret, either its file or its variable is shown.
+    const nameOf = (option: string) => option.replace(/_(?:file|env)$/, '');
+    const names = new Set<string>();
+    JSON.stringify((await Promise.all(files)).map(inForce), (key, value: unknown) => {
+      if (value !== undefined) names.add(nameOf(key));
+      return value;
+    });
+    const options = Object.values(OPTIONS.keys).flat().map(nameOf);
+    expect(options.filter((option) => !names.has(option))).toEqual([]);
   });
 
   it('has every default and no secret', async () => {
