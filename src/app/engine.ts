@@ -269,6 +269,8 @@ export class Engine {
     if (this.pauseOf(project) !== undefined) return true;
     const now = this.#options.clock.now();
     const { pauses } = project;
+    // That of most projects, each of which is asked for in every scrape.
+    if (pauses.maintenance.length === 0) return false;
     if (lastEnd(pauses, 'continue', now - LOOK_BACK_MS, now) !== undefined) return true;
     const end = lastEnd(pauses, 'stop', now - this.maxIntervalMs(id) - MINUTE_MS, now);
     return end !== undefined && (this.health(id)?.lastPollAt ?? 0) < end;
@@ -332,14 +334,8 @@ export class Engine {
 
 /** Digest of the options that must be equal on all workers, without any secret. */
 function digestOf({ service, missingAfter, jitterMs, projects, notify }: Config): string {
-  const watched = projects.map(({ id, schedule, idleSchedule, timezone, datasets }) => {
-    return [
-      id,
-      schedule,
-      timezone,
-      datasets,
-      ...(idleSchedule === undefined ? [] : [idleSchedule]),
-    ];
+  const watched = projects.map(({ id, schedule, idleSchedule, timezone, datasets, pauses }) => {
+    return [id, schedule, idleSchedule, timezone, datasets, pauses];
   });
   const told = notify.map(({ name, type, on, teams, projects: named }) => {
     return [name, type, ...[on, teams, named].map((names) => Array.from(names ?? []).toSorted())];
