@@ -1,6 +1,6 @@
 import { labelPairs, labelsOfFamily, scrapeOf } from '../../test/support/full-scrape.ts';
 import type { ParsedFamily } from '../../test/unit/metrics/parse-exposition.ts';
-import { LABELS_OF_FLEETING, SECTIONS, type Fact } from './facts.ts';
+import { SECTIONS, type Fact } from './facts.ts';
 import { USEFUL_QUERIES } from './queries.ts';
 
 type Families = ReadonlyMap<string, ParsedFamily>;
@@ -19,7 +19,7 @@ export async function metricsDocument(): Promise<string> {
     ...SECTIONS.map(({ title, metrics }) => `## ${title}\n\n${tableOf(metrics, families)}`),
     `## Buckets\n\n${bucketsOf(families)}`,
     `## Values of labels\n\n${VALUES}\n\n${valuesOf(families)}`,
-    `## Process and runtime\n\n${RUNTIME}\n\n${runtimeOf(families)}`,
+    `## Process and runtime\n\n${RUNTIME}`,
     `## Useful queries\n\n${QUERIES}\n\n${queries()}`,
   ].join('\n\n');
 }
@@ -28,18 +28,21 @@ const INTRODUCTION = `# Metrics
 
 <!-- Generated: npm run generate -->
 
-The metrics that \`GET /metrics\` exports in the text format 0.0.4, in gzip if the scraper accepts it. Names, types and labels are stable: changing one is a breaking change. For ready-made answers see [Useful queries](#useful-queries), [the dashboard](../config/grafana/dashboards/evalwatch.json) and [the alert rules](../config/prometheus/evalwatch.rules.yml).
+The metrics of \`GET /metrics\`. Names, types and labels are stable: changing one is a breaking change. See also [useful queries](#useful-queries), [the dashboard](../config/grafana/dashboards/evalwatch.json) and [the alert rules](../config/prometheus/evalwatch.rules.yml).
 
 - **from store**: the value is read from the store and survives a restart unchanged, totals included.
 - **from process**: the value counts from 0 when the process starts.
-- Every series of a configured project exists from the first scrape on, counters at 0, unless the table says when it is absent. The series of a project disappear when it is removed from the configuration. Metrics of datasets exist for projects with \`datasets: true\`.
-- No label contains the id of a prompt or dataset, an error, a URL or a raw status. These are in the log. Names of experiments are labels only if \`metrics.experiments\` is set, for so many of each project.
+- Every series of a configured project exists from the first scrape on, counters at 0, unless the table says when it is absent. The series of a project disappear when it is removed from the configuration. Metrics of datasets exist for projects with \`datasets: true\`. With several workers, only the owner of a project exports its series.
+- No label contains the id of a prompt or dataset, a message, a URL or a raw status. These are in the log.
 
-**Without the store.** When the store cannot be read, or does not answer within 2 s, \`/metrics\` still answers 200. Of the series from the store, it then has only those that are in memory: \`evalwatch_project_up\`, \`evalwatch_project_consecutive_poll_failures\`, \`evalwatch_project_poll_failing\`, \`evalwatch_prompt_state_limit_seconds\` and \`evalwatch_prompt_state_typical_seconds\`; with several workers, only the worker that owns a project exports them. A failed read counts in \`evalwatch_store_commit_failures_total\` at once. A slow read counts only after the store has answered no scrape for 25 s, so a single slow scrape fires no alert.`;
+**Without the store.** When the store does not answer within 2 s, \`/metrics\` still answers 200. Of the series from the store, it then has \`evalwatch_project_up\`, \`evalwatch_project_consecutive_poll_failures\` and \`evalwatch_project_poll_failing\`, which are up to date even then, and the limits and typical times of projects. \`evalwatch_store_commit_failures_total\` counts a failed read at once, and a slow one only after the store has answered no scrape for 25 s.`;
 
-const VALUES = `\`project\` is the id in the configuration. The other labels have only these values. All of them exist from the start, unless the metric is absent.`;
+/** Labels whose values come from the configuration or the service, and the bounds of histograms. */
+const OPEN_LABELS = ['project', 'receiver', 'error_id', 'experiment', 'le'];
 
-const RUNTIME = `Exported by prom-client, counted since the process started. Some exist on Linux only.`;
+const VALUES = `\`project\` is the id and \`receiver\` the name in the configuration; \`error_id\` and \`experiment\` come from the service. The other labels have only these values, which exist from the start unless the metric is absent:`;
+
+const RUNTIME = `prom-client adds \`process_*\` (CPU time, memory, file descriptors, start time) and \`nodejs_*\` (lag of the event loop, heap, garbage collection, active resources). Watch \`nodejs_eventloop_lag_p99_seconds\` and \`process_resident_memory_bytes\`. Some exist on Linux only.`;
 
 const QUERIES = `The queries work for one daemon and for several workers. A project whose owner changes continues on another target, so aggregate by project: values from the store with \`max by (project, …)\`, because two workers can show a project for one scrape interval, and values from the process with \`sum by (…) (rate(…))\`.`;
 
@@ -93,25 +96,23 @@ function bucketsOf(families: Families): string {
   );
 }
 
-/** Lists the labels with a closed list of values; metrics with the same list share a row. */
+/** Lists the labels with a closed list of values; metrics with the same list share a line. */
 function valuesOf(families: Families): string {
-  const rows = new Map<string, { label: string; values: string; metrics: string[] }>();
+  const lines = new Map<string, { label: string; values: string; metrics: string[] }>();
   for (const [name, { samples }] of families) {
     if (!isOurs(name) || name.endsWith('_info')) continue;
     for (const [label, set] of valuesByLabel(samples.keys())) {
-      if (label === 'project' || label === 'le') continue;
+      if (OPEN_LABELS.includes(label)) continue;
       const values = codes(set);
-      const row = rows.get(`${label} ${values}`) ?? { label, values, metrics: [] };
-      rows.set(`${label} ${values}`, row);
-      row.metrics.push(name);
+      const line = lines.get(`${label} ${values}`) ?? { label, values, metrics: [] };
+      lines.set(`${label} ${values}`, line);
+      line.metrics.push(name);
     }
   }
-  return table(
-    ['label', 'metrics', 'values'],
-    [...rows.values()]
-      .toSorted((a, b) => a.label.localeCompare(b.label, 'en'))
-      .map(({ label, metrics, values }) => [code(label), codes(metrics), values]),
-  );
+  return [...lines.values()]
+    .toSorted((a, b) => a.label.localeCompare(b.label, 'en'))
+    .map(({ label, metrics, values }) => `- ${code(label)} of ${codes(metrics)}: ${values}`)
+    .join('\n');
 }
 
 function valuesByLabel(series: Iterable<string>): ReadonlyMap<string, ReadonlySet<string>> {
@@ -120,20 +121,6 @@ function valuesByLabel(series: Iterable<string>): ReadonlyMap<string, ReadonlySe
     values.set(label, (values.get(label) ?? new Set()).add(value));
   }
   return values;
-}
-
-function runtimeOf(families: Families): string {
-  return table(
-    ['metric', 'type', 'labels', 'meaning'],
-    [...families]
-      .filter(([name]) => !isOurs(name))
-      .map(([name, family]) => [
-        code(name),
-        family.type,
-        codes(LABELS_OF_FLEETING[name] ?? labelsOfFamily(family)),
-        family.help,
-      ]),
-  );
 }
 
 function queries(): string {
