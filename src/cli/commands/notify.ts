@@ -20,7 +20,7 @@ export const defineNotify: Define = (command, run) => {
   command
     .command('test')
     .description('Send a test message to a receiver of the configuration')
-    .argument('[name]', 'name of the receiver, under notify')
+    .argument('[name]', 'name of the receiver, under notify; the only one needs none')
     .addOption(configOption())
     .addHelpText('after', HELP)
     .action(run(test));
@@ -58,7 +58,8 @@ async function test(context: Context, name: string | undefined, options: Options
 
 /** @throws {UsageError} that lists the receivers */
 function find(name: string | undefined, receivers: readonly Receiver[]): Receiver {
-  const found = receivers.find((each) => each.name === name);
+  const [only] = receivers.length === 1 ? receivers : [];
+  const found = name === undefined ? only : receivers.find((each) => each.name === name);
   if (found !== undefined) return found;
   if (receivers.length === 0) {
     throw new UsageError('the configuration has no receivers: add one under notify');

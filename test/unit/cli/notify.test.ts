@@ -83,7 +83,7 @@ describe('notify test', () => {
     onTestFinished(() => void vi.unstubAllEnvs());
     const testWith = async (login: string) => {
       vi.stubEnv('SMTP', `smtps://${login}@127.0.0.1:${server.port}`);
-      return await withReceivers(['notify', 'test', 'mail'], [mail], {
+      return await withReceivers(['notify', 'test'], [mail], {
         service: { ca_file: own.certFile },
       });
     };
