@@ -38,7 +38,7 @@ The metrics of \`GET /metrics\`. Names, types and labels are stable: changing on
 **Without the store.** When the store does not answer within 2 s, \`/metrics\` still answers 200. Of the series from the store, it then has \`evalwatch_project_up\`, \`evalwatch_project_consecutive_poll_failures\` and \`evalwatch_project_poll_failing\`, which are up to date even then, and the limits and typical times of projects. \`evalwatch_store_commit_failures_total\` counts a failed read at once, and a slow one only after the store has answered no scrape for 25 s.`;
 
 /** Labels whose values come from the configuration or the service, and the bounds of histograms. */
-const OPEN_LABELS = ['project', 'receiver', 'error_id', 'experiment', 'le'];
+const OPEN_LABELS = new Set(['project', 'receiver', 'error_id', 'experiment', 'le']);
 
 const VALUES = `\`project\` is the id and \`receiver\` the name in the configuration; \`error_id\` and \`experiment\` come from the service. The other labels have only these values, which exist from the start unless the metric is absent:`;
 
@@ -102,7 +102,7 @@ function valuesOf(families: Families): string {
   for (const [name, { samples }] of families) {
     if (!isOurs(name) || name.endsWith('_info')) continue;
     for (const [label, set] of valuesByLabel(samples.keys())) {
-      if (OPEN_LABELS.includes(label)) continue;
+      if (OPEN_LABELS.has(label)) continue;
       const values = codes(set);
       const line = lines.get(`${label} ${values}`) ?? { label, values, metrics: [] };
       lines.set(`${label} ${values}`, line);
