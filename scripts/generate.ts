@@ -15,7 +15,6 @@ import { configurationDocument } from './configuration-doc.ts';
 import { evalwatchDashboard } from './dashboard/dashboard.ts';
 import { metricsDocument } from './metrics-doc/document.ts';
 import { REPOSITORY, withAddress } from './repository.ts';
-import { withFirstLook } from './runbooks/first-look.ts';
 
 const RULES = 'config/prometheus/evalwatch.rules.yml';
 const SCANNER = 'src/client/listing/item-scanner.wasm';
@@ -29,7 +28,6 @@ const isCheck = process.argv.includes('--check');
 for (const file of filesOf(NAMING)) {
   await put(file, Buffer.from(withAddress(read(file), REPOSITORY)));
 }
-for (const file of filesOf(['docs/runbooks/*'])) await generate(file, withFirstLook(read(file)));
 await generate('config/evalwatch.schema.json', JSON.stringify(configJsonSchema(), null, 2));
 await generate('docs/openapi.json', JSON.stringify(openApiDocument()));
 await generate('docs/webhook.schema.json', JSON.stringify(messageJsonSchema()));

@@ -12,6 +12,16 @@ const pages = readdirSync(RUNBOOKS).map((file) => ({
   text: readFileSync(join(RUNBOOKS, file), 'utf8'),
 }));
 
+const operations = readFileSync(join(RUNBOOKS, '../operations.md'), 'utf8');
+/** Blocks that define the commands of the runbooks, one for each deployment. */
+const definitions = shellBlocks(
+  operations.split('### Shell functions')[1]?.split('\n## ')[0] ?? '',
+);
+
+function shellBlocks(text: string): readonly string[] {
+  return [...text.matchAll(/^ *```sh\n([\s\S]+?)^ *```$/gm)].map(([, block = '']) => block);
+}
+
 it('every alert links its runbook, and there is no other', () => {
   const named = alerts.map(({ alert }) => `${alert}.md`);
   expect(pages.map(({ file }) => file).toSorted()).toEqual(named.toSorted());
@@ -25,9 +35,6 @@ it.each(pages)('$file has the same sections as every other page', ({ file, text 
     `# ${file.replace('.md', '')}`,
     '**Summary:**',
     '**Impact:**',
-    '## First look',
-    '**Page:**',
-    ...(file === 'EvalwatchWatchdog.md' ? [] : ['**Commands:**']),
     '## Diagnose',
     '## Fix',
     '## False alarms',
@@ -35,19 +42,41 @@ it.each(pages)('$file has the same sections as every other page', ({ file, text 
 });
 
 it('the shell blocks have valid syntax, and can be pasted without comments', async () => {
-  const blocks = pages.flatMap(({ text }) =>
-    [...text.matchAll(/^```sh\n([\s\S]+?)```$/gm)].map(([, block = '']) => block),
-  );
+  const blocks = [...pages.flatMap(({ text }) => shellBlocks(text)), ...definitions];
   expect(blocks.length).toBeGreaterThan(pages.length);
   const check = 'for block; do bash -n -c "$block" || exit; done';
   await promisify(execFile)('bash', ['-c', check, 'bash', ...blocks]);
   expect(blocks.filter((block) => /(?:^|\s)#/m.test(block))).toEqual([]);
 });
 
+it('each deployment defines the shell functions that the runbooks use', () => {
+  const blocks = pages.flatMap(({ text }) => shellBlocks(text)).join('');
+  const used = new Set([...blocks.matchAll(/^ *(evalwatch\w*)/gm)].map(([, name]) => name));
+  const defined = definitions.map(
+    (block) => new Set([...block.matchAll(/^(\w+)\(\)/gm)].map(([, name]) => name)),
+  );
+  expect(defined).toEqual(['Docker', 'Kubernetes', 'systemd', 'checkout'].map(() => used));
+});
+
+it('the log lines that the runbooks look for are listed in docs/operations.md', () => {
+  const searches = pages.flatMap(({ text }) => text.match(/ grep .*/g) ?? []);
+  const events = searches.flatMap((search) => search.match(/\b[a-z_]+\.[a-z_]+\b/g) ?? []);
+  expect(events.length).toBeGreaterThan(10);
+  expect(events.filter((event) => !operations.includes(`| \`${event}\` `))).toEqual([]);
+});
+
 it.each(pages)('$file uses only existing commands and options of evalwatch', async ({ text }) => {
-  const commands = [...text.matchAll(/(?:^ *|`)evalwatch ([a-z][^`|>\n]*)/gm)];
+  const commands = [
+    ...shellBlocks(text)
+      .join('')
+      .matchAll(/^ *evalwatch (.+?)(?= *(?:\d?>|\||&&|$))/gm),
+    ...text.matchAll(/`evalwatch ([a-z][^`]*)`/g),
+  ];
   for (const [, command = ''] of commands) {
-    const args = command.trim().replaceAll('"$PROJECT"', 'checkout-bot').split(' ');
+    const args = command
+      .trim()
+      .replaceAll(/"\$[A-Z]+"/g, 'checkout-bot')
+      .split(' ');
     const program = await createProgram(() => () => Promise.resolve(), args[0], {
       writeErr: () => {},
     });
