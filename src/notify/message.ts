@@ -66,7 +66,7 @@ const experiment = z.object({
   ),
   first_move: time.describe('The first move since it began, or ran again, UTC.'),
   ended: time.describe('The first listing without a prompt that is PENDING or RUNNING, UTC.'),
-  duration_seconds: z.number().describe('From `first_move` to `ended`.'),
+  duration_seconds: z.number().describe('From `first_move` to `ended`, 0 if one poll saw both.'),
   prompts: z.object({ COMPLETED: total, FAILED: total, UNKNOWN: total }),
   causes: causes.describe(
     'The most frequent causes of prompts that failed since `first_move`, the most frequent first.',

@@ -174,7 +174,7 @@ export const experimentSchema = z
     ended: time.nullable().describe('The first poll without unfinished prompts, UTC.'),
     finished: time.nullable().describe('The poll that confirmed the end, UTC.'),
     duration_seconds: seconds.describe(
-      'From the first move to the end; null unless it is finished.',
+      'From the first move to the end, 0 if one poll saw both; null unless it is finished.',
     ),
   })
   .describe('The prompts of a project with the same experiment.');
@@ -191,7 +191,9 @@ export const finishSchema = z
       .describe('Number of its prompts that were not gone, by status.'),
     first_move: time.describe('The first move since it was reopened, UTC.'),
     ended: time.describe('The first poll without unfinished prompts, UTC.'),
-    duration_seconds: z.number().describe('From the first move to the end.'),
+    duration_seconds: z
+      .number()
+      .describe('From the first move to the end, 0 if one poll saw both.'),
   })
   .describe('An experiment that finished, as it was then.');
 

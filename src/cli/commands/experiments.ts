@@ -38,7 +38,7 @@ function timeText(ms: number | undefined): string | undefined {
 function tookText({ state, startedAt, endedAt }: ExperimentRow): string | undefined {
   if (state !== 'finished' || startedAt === undefined || endedAt === undefined) return undefined;
   const ms = tookMs({ startedAt, endedAt });
-  return formatDuration(ms - (ms % 1000), 2);
+  return ms === 0 ? undefined : formatDuration(ms - (ms % 1000), 2);
 }
 
 const HELP = `

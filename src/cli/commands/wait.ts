@@ -149,7 +149,8 @@ function summaryOf({ row, prompts }: Result): string {
     PENDING + RUNNING > 0 && `${grouped(PENDING + RUNNING)} not finished`,
   ];
   const { duration_seconds: seconds } = row;
-  const state = seconds === null ? 'has not finished' : `finished after ${inWords(seconds * 1000)}`;
+  const took = seconds ? ` after ${inWords(seconds * 1000)}` : '';
+  const state = seconds === null ? 'has not finished' : `finished${took}`;
   return `${row.experiment} of ${row.project} ${state}: ${counts.filter(Boolean).join(', ')}`;
 }
 

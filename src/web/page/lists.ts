@@ -254,8 +254,9 @@ const STATES: Readonly<Record<ExperimentState, readonly [sign: string, className
 export function experimentState({ state, startedAt, endedAt }: ExperimentRow, now: number): Html {
   const [sign, className] = STATES[state];
   const [word, until] = state === 'running' ? ['for', now] : ['after', endedAt];
-  const known =
-    startedAt === undefined || until === undefined ? '' : `${word} ${duration(until - startedAt)}`;
+  // One poll can see all of it: it took less than the time between two polls.
+  const isTimed = startedAt !== undefined && until !== undefined && until > startedAt;
+  const known = isTimed ? `${word} ${duration(until - startedAt)}` : '';
   const took = state === 'ended' && startedAt === undefined ? 'before a move was seen' : known;
   return html`<span class="status ${className}"
       ><span aria-hidden="true">${sign}</span> ${state}</span

@@ -162,13 +162,13 @@ describe.concurrent('evalwatch wait', () => {
   it('exits 3 when the time is over, with what it knows', async () => {
     await using daemon = await FakeDaemon.start();
     daemon.set('nightly', { ...RUNS, prompts: { ...RUNS.prompts, FAILED: 1 } });
-    const waiting = wait(daemon, '--experiment', 'nightly', '--timeout', '2s', '--json');
+    const waiting = wait(daemon, '--experiment', 'nightly', '--timeout', '5s', '--json');
     await read(daemon);
     daemon.instead = () => [503, {}];
     daemon.disconnect();
     const { code, stdout, stderr } = await waiting;
     expect(code).toBe(3);
-    expect(stderr).toMatch(/\nerror: not finished within 2s\n$/);
+    expect(stderr).toMatch(/\nerror: not finished within 5s\n$/);
     expect(JSON.parse(stdout)).toEqual([
       { ...daemon.experiments.get('nightly'), failure_ratio: 4 / 41, ok: false },
     ]);
@@ -182,7 +182,7 @@ describe.concurrent('evalwatch wait', () => {
       daemon.onAnswered = () => {};
       daemon.set('nightly', { prompts: { ...NONE, FAILED: 1 } });
     };
-    const waited = await wait(daemon, '--experiment', 'nightly', '--timeout', '2s');
+    const waited = await wait(daemon, '--experiment', 'nightly', '--timeout', '5s');
     expect(waited).toMatchObject({ code: 1, stdout: expect.stringContaining(' 1 failed') });
   });
 
@@ -191,14 +191,14 @@ describe.concurrent('evalwatch wait', () => {
     daemon.set('two', RUNS);
     daemon.set('three', RUNS);
     daemon.set('one', { state: 'ended', first_move: null });
-    const all = wait(daemon, '--timeout', '2s');
-    const ended = wait(daemon, '--experiment', 'one', '--timeout', '2s');
+    const all = wait(daemon, '--timeout', '5s');
+    const ended = wait(daemon, '--experiment', 'one', '--timeout', '5s');
     expect((await all).stderr).toBe(
-      'waiting for three, two of alpha\nerror: not finished within 2s\n',
+      'waiting for three, two of alpha\nerror: not finished within 5s\n',
     );
     expect((await ended).stderr).toBe(
       'waiting for one of alpha: it has ended, but evalwatch has seen no prompt of it move\n' +
-        'error: not finished within 2s\n',
+        'error: not finished within 5s\n',
     );
   });
 
