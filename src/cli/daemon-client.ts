@@ -24,8 +24,8 @@ type Query = Readonly<Record<string, string | undefined>>;
 
 /** Reads the API of a running daemon. Its errors are for {@link whyUnreachable}. */
 export class DaemonClient implements AsyncDisposable {
-  /** The latest time at which the last answer was sent, by the clock of the daemon, epoch ms. */
-  answeredAt = 0;
+  /** How far the clock of the daemon is ahead of `performance.now()`, at most, as its last answer says; ms. */
+  aheadMs = 0;
   readonly #base: URL;
   readonly #headers: Readonly<Record<string, string>>;
   readonly #agent: Agent;
@@ -86,9 +86,10 @@ export class DaemonClient implements AsyncDisposable {
       if (value !== undefined) url.searchParams.set(name, value);
     }
     const options = { dispatcher: this.#agent, headers: this.#headers, signal };
+    const sentAt = performance.now();
     const { statusCode, headers, body } = await request(url, options);
     // `Date` has whole seconds.
-    this.answeredAt = Date.parse(String(headers['date'])) + 999 || Date.now();
+    this.aheadMs = (Date.parse(String(headers['date'])) + 999 || Date.now()) - sentAt;
     if (statusCode === 200) return body;
     const said = ERROR.safeParse(parse(await body.text())).data?.error;
     const message = `the daemon answers ${statusCode}${said === undefined ? '' : `: ${said}`}`;

@@ -143,9 +143,8 @@ export class Waiting {
     const query = { project, experiment, limit: LIMIT };
     const all = await this.#client.rows('experiments', experimentSchema, query, this.#end);
     if (this.#first === undefined) {
-      const waitedMs = performance.now() - this.#startedAt;
       const backMs = experiment === undefined ? 0 : since;
-      this.#countsFrom = this.#client.answeredAt - waitedMs - backMs;
+      this.#countsFrom = this.#client.aheadMs + this.#startedAt - backMs;
       this.#first = new Map(all.map((row) => [row.experiment, row.finished]));
     }
     this.#awaited = all.filter((row) => this.#isAwaited(row));
