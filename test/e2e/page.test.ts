@@ -19,7 +19,7 @@ import {
   largeScenario,
   nightScenario,
 } from '../support/page/scenarios.ts';
-import { MINUTE, SECOND, type PageWorld } from '../support/page/world.ts';
+import { HOUR, MINUTE, openPageWorld, SECOND, type PageWorld } from '../support/page/world.ts';
 import { startAlpha } from '../support/service.ts';
 
 // In CI a missing browser fails the tests instead of skipping them.
@@ -318,6 +318,129 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       await page.locator('summary').first().focus();
       await page.keyboard.press('Enter');
       expect(await page.locator('details').first().getAttribute('open')).not.toBeNull();
+    });
+  });
+
+  describe('times', () => {
+    const BERLIN = { timezoneId: 'Europe/Berlin', viewport: PHONE };
+    let world: PageWorld;
+    let server: Awaited<ReturnType<PageWorld['serve']>>;
+    beforeAll(async () => {
+      // In this night, clocks in Berlin show 02:30 twice.
+      world = await openPageWorld(Date.parse('2026-10-25T00:00Z'));
+      await world.configure(['alpha']);
+      await world.see('alpha', { quiet: 'PENDING' });
+      world.clock.advance(30 * MINUTE);
+      await world.see('alpha', { quiet: 'RUNNING' });
+      world.clock.advance(HOUR);
+      await world.see('alpha', { quiet: 'COMPLETED' });
+      world.clock.advance(HOUR);
+      server = await world.serve();
+    });
+    afterAll(async () => {
+      await server?.[Symbol.asyncDispose]();
+      await world?.[Symbol.asyncDispose]();
+    });
+
+    it('are in the zone of the reader, with the offset, and in UTC in their tooltips', async () => {
+      await using opened = await openPage(browser, `${server.url}/projects/alpha`, BERLIN);
+      const moves = opened.page.locator('#transitions ~ table time');
+      expect(await moves.allTextContents()).toEqual([
+        '2026-10-25 02:30:00 UTC+01:00',
+        '2026-10-25 02:30:00 UTC+02:00',
+      ]);
+      expect(await moves.first().getAttribute('title')).toBe('2026-10-25 01:30:00 UTC');
+      const axis = opened.page.locator('.plot time').first();
+      expect(await axis.textContent()).toBe('04:45 UTC+02:00');
+      expect(await axis.getAttribute('title')).toBe('02:45 UTC');
+      expect(opened.wrong).toEqual([]);
+    });
+
+    it('are in UTC once the reader chose it, also after a refresh and on the next page', async () => {
+      const stream = stubStream();
+      await using opened = await openPage(browser, server.url, BERLIN, stream.install);
+      const { page } = opened;
+      const asOf = page.locator('.as-of time');
+      const choice = page.locator('header').getByRole('button');
+      expect(await choice.innerText()).toBe('Times: Europe/Berlin');
+      expect((await choice.boundingBox())?.height).toBeGreaterThanOrEqual(24);
+      await choice.focus();
+      await page.keyboard.press('Tab');
+      await page.keyboard.press('Shift+Tab');
+      expect(await page.evaluate(DESCRIBE_FOCUS)).toBe('seen button Times: Europe/Berlin');
+
+      await page.keyboard.press('Enter');
+
+      expect(await page.evaluate(DESCRIBE_FOCUS)).toBe('seen button Times: UTC');
+      const before = await asOf.innerText();
+      expect(before).toMatch(/:00 UTC$/);
+      expect(await asOf.getAttribute('title')).toMatch(/:00 UTC\+01:00$/);
+      world.clock.advance(MINUTE);
+      await stream.send('transition');
+      await expect.poll(() => asOf.innerText(), SLOW).not.toBe(before);
+      expect(await asOf.getAttribute('title')).toMatch(/:00 UTC\+01:00$/);
+
+      await opened.visit(`${server.url}/projects/alpha`);
+      expect(await choice.innerText()).toBe('Times: UTC');
+      expect(await asOf.innerText()).toMatch(/:00 UTC$/);
+      await choice.click();
+      await page.reload();
+      expect(await choice.innerText()).toBe('Times: Europe/Berlin');
+      expect(opened.wrong).toEqual([]);
+    });
+
+    it('are local at once when the page is refreshed, which is no news for screen readers', async () => {
+      const stream = stubStream();
+      await using opened = await openPage(browser, server.url, BERLIN, stream.install);
+      const { page } = opened;
+      await stream.asked();
+      await page.evaluate(`globalThis.shown = [];
+        new MutationObserver(() => shown.push(...Array.from(main.querySelectorAll('time'), (each) => each.textContent)))
+          .observe(main, { childList: true })`);
+      world.clock.advance(MINUTE);
+      await stream.send('transition');
+
+      const shown = () => page.evaluate<string[]>('shown');
+      await expect.poll(shown, SLOW).not.toEqual([]);
+      expect((await shown()).filter((text) => !/ UTC\+0[12]:00$/.test(text))).toEqual([]);
+      expect(await page.getByRole('status').innerText()).toBe('');
+    });
+
+    it('can be switched where the browser refuses to store anything', async () => {
+      await using opened = await openPage(browser, server.url, BERLIN, async (page) => {
+        await page.route('**/api/v1/events', () => new Promise(() => {}));
+        await page.addInitScript(
+          `Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('refused', 'SecurityError'); } })`,
+        );
+      });
+      const { page } = opened;
+      await page.getByRole('button', { name: 'Times: Europe/Berlin' }).click();
+      expect(await page.locator('.as-of time').innerText()).toMatch(/ UTC$/);
+      expect(await page.locator('#live').innerText()).toBe('Updated every 30 s');
+      expect(opened.wrong).toEqual([]);
+    });
+
+    it('are in UTC without scripts, and there is nothing to switch', async () => {
+      const scriptless = { ...BERLIN, javaScriptEnabled: false };
+      await using opened = await openPage(browser, server.url, scriptless);
+      const texts = await opened.page.locator('main time').allTextContents();
+      expect(texts.filter((text) => !text.endsWith(' UTC'))).toEqual([]);
+      expect(await opened.page.locator('header button').count()).toBe(0);
+    });
+
+    it('fit a phone in a zone with a long name, without axe violations', async () => {
+      await using full = await night.serve();
+      const far = { timezoneId: 'America/Argentina/Buenos_Aires', viewport: PHONE };
+      await using opened = await openPage(browser, full.url, far);
+      const { page } = opened;
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme });
+        expect(await axeViolations(page)).toEqual([]);
+      }
+      for (const path of ['/', '/projects/checkout-bot', '/projects/fraud-review']) {
+        await opened.visit(full.url + path);
+        expect({ path, overflow: await overflowOf(page) }).toEqual({ path, overflow: 0 });
+      }
     });
   });
 

@@ -30,7 +30,7 @@ export function layout({ title, summary, main }: Page, frame: Frame): Html {
         <title>${title}</title>
         <link rel="icon" href="${root}${assets.icon.path}" type="image/svg+xml" />
         <link rel="stylesheet" href="${root}${assets.style.path}" />
-        <script type="module" src="${root}${assets.script.path}"></script>
+        <script type="module" blocking="render" src="${root}${assets.script.path}"></script>
       </head>
       <body>
         <a class="skip" href="#main">Skip to content</a>

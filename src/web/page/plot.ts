@@ -142,7 +142,7 @@ export function plot(
     <figcaption>
       <span>${clockTime(history.since)}</span>
       <span
-        >${isShort ? `since ${clockTime(Math.min(history.knownSince, now))}, ` : ''}peak
+        >${isShort ? html`since ${clockTime(Math.min(history.knownSince, now))}, ` : ''}peak
         ${grouped(maxTotal)}</span
       >
       <span>now</span>

@@ -78,7 +78,7 @@ export function ago(ms: number, now: number): string {
   return ms < now ? `${duration(now - ms)} ago` : `in ${duration(ms - now)}`;
 }
 
-/** A time in UTC, and how long ago it was. */
+/** A time in UTC, which the script shows in the reader's zone, and how long ago it was. */
 export function timeWithAge(ms: number, now: number): Html {
   return html`<span class="when"><span class="ago">${ago(ms, now)}</span> ${utcTime(ms)}</span>`;
 }
@@ -90,8 +90,9 @@ export function utcTime(ms: number): Html {
 }
 
 /** Label of a plot's axis: `13:45 UTC`. */
-export function clockTime(ms: number): string {
-  return `${isoTime(ms).slice(11, 16)} UTC`;
+export function clockTime(ms: number): Html {
+  const iso = isoTime(ms);
+  return html`<time class="clock" datetime="${iso}">${iso.slice(11, 16)} UTC</time>`;
 }
 
 /** `24 hours`, or the retention of the store if that is shorter. */

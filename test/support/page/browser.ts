@@ -24,7 +24,7 @@ export async function openPage(
   options: BrowserContextOptions = {},
   prepare: (page: Page) => Promise<void> = withoutStream,
 ): Promise<WatchedPage> {
-  const context = await browser.newContext(options);
+  const context = await browser.newContext({ timezoneId: 'UTC', ...options });
   // A slow machine must not fail a test.
   context.setDefaultTimeout(240_000);
   const page = await context.newPage();

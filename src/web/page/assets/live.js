@@ -1,4 +1,7 @@
-/** Keeps the page up to date: fetches it again after an event of the stream, and every 30 s. */
+/**
+ * Keeps the page up to date: fetches it again after an event of the stream, and every 30 s. Shows its times in the
+ * reader's zone, or in UTC.
+ */
 
 const EVENTS = new URL('../api/v1/events', import.meta.url);
 /** Delay between an event and the fetch of the page. Polls are frequent and rarely change the page. */
@@ -6,6 +9,9 @@ const DELAYS_MS = { transition: 1000, failure: 1000, experiment: 1000, reset: 10
 const REGULARLY_MS = 30_000;
 /** Pause after a fetch, as a multiple of its duration: a slow server is asked less often. */
 const PAUSE_PER_COST = 10;
+const ZONE = Intl.DateTimeFormat().resolvedOptions().timeZone;
+/** Key of what the reader chose in the storage of the browser. */
+const CHOICE = 'evalwatch-times';
 
 const live = document.getElementById('live');
 const announcement = document.getElementById('announcement');
@@ -15,6 +21,7 @@ let dueAt = Infinity;
 let earliest = 0;
 let isRefreshing = false;
 let lostAt;
+let isUtc = isUtcKept();
 
 function listen() {
   if (document.hidden || (stream && stream.readyState !== EventSource.CLOSED)) return;
@@ -46,6 +53,7 @@ async function refresh() {
     const next = new DOMParser().parseFromString(await answer.text(), 'text/html');
     const main = next.querySelector('main');
     if (!main) throw new Error('not the page');
+    showTimes(main);
     lostAt = undefined;
     if (!isBusy()) swap(main, next.title);
   } catch {
@@ -109,10 +117,59 @@ function showState() {
 
 function stateText() {
   if (lostAt !== undefined) {
-    const time = lostAt.toISOString().slice(11, 19);
-    return `No answer from evalwatch since ${time} UTC: this page is out of date`;
+    const since = timeText(lostAt, isUtc, true);
+    return `No answer from evalwatch since ${since}: this page is out of date`;
   }
   return stream?.readyState === EventSource.OPEN ? 'Live' : 'Updated every 30 s';
+}
+
+/**
+ * `2026-11-29 17:05:00 UTC+01:00`; short, `17:05 UTC+01:00`. The offset tells equal times of a night in autumn apart.
+ */
+function timeText(date, inUtc, isShort) {
+  const minutes = inUtc ? 0 : -date.getTimezoneOffset();
+  const iso = new Date(date.getTime() + minutes * 60_000).toISOString();
+  const offset = new Date(Math.abs(minutes) * 60_000).toISOString().slice(11, 16);
+  const zone = minutes === 0 ? 'UTC' : `UTC${minutes < 0 ? '-' : '+'}${offset}`;
+  return `${isShort ? iso.slice(11, 16) : iso.slice(0, 19).replace('T', ' ')} ${zone}`;
+}
+
+/** Shows the times as chosen, and in the tooltips the other way. */
+function showTimes(root) {
+  for (const time of root.querySelectorAll('time')) {
+    const text = (inUtc) => timeText(new Date(time.dateTime), inUtc, time.className === 'clock');
+    time.textContent = text(isUtc);
+    time.title = text(!isUtc);
+  }
+}
+
+/** Adds the switch to the header, unless the reader's zone is UTC. */
+function addSwitch() {
+  if (ZONE === 'UTC') return;
+  const button = document.createElement('button');
+  const show = () => {
+    button.textContent = `Times: ${isUtc ? 'UTC' : ZONE}`;
+    showTimes(document);
+    showState();
+  };
+  button.addEventListener('click', () => {
+    isUtc = !isUtc;
+    show();
+    try {
+      localStorage.setItem(CHOICE, isUtc ? 'utc' : 'local');
+    } catch {}
+  });
+  live.after(button);
+  show();
+}
+
+/** Whether the reader chose UTC. A browser that refuses to store forgets it with the page. */
+function isUtcKept() {
+  try {
+    return localStorage.getItem(CHOICE) === 'utc';
+  } catch {
+    return false;
+  }
 }
 
 document.addEventListener('visibilitychange', () => {
@@ -127,5 +184,6 @@ setInterval(() => {
   listen();
   void refresh();
 }, REGULARLY_MS);
+addSwitch();
 listen();
 showState();

@@ -61,7 +61,9 @@ it('the plot shows since when it is known, and fades the time without monitoring
 
   const html = await render(plot(history, NIGHT, NIGHT - 3 * HOUR));
 
-  expect(html).toContain('since 13:15 UTC');
+  expect(html).toMatch(
+    /since <time class="clock" datetime="2026-11-20T13:15:00.000Z"\s*>13:15 UTC<\/time\s*>, peak/,
+  );
   expect(html).toContain('class="outdated"');
 });
 
