@@ -11,6 +11,8 @@ import { temporaryDirectory } from '../../test/support/temporary.ts';
 /** `open` admits every client, `login` users, and `certificate` clients with a certificate. */
 export type ServerKind = 'open' | 'login' | 'certificate';
 
+/** Id of the prompt of each project. */
+export const PROMPT = 'prompt';
 /** Text in every answer that requires a login. */
 export const PROTECTED = 'PROTECTED';
 export const USER = 'alice';
@@ -40,7 +42,7 @@ export async function startDaemons(source: string, onEnd: (error: Error) => void
   const { path: directory } = opened.use(await temporaryDirectory());
   let status = 'RUNNING';
   const service = await startService(({ path }, response) => {
-    if (path.startsWith('/v2/projects/')) sendJson(response, [promptItem('prompt', status)]);
+    if (path.startsWith('/v2/projects/')) sendJson(response, [promptItem(PROMPT, status)]);
     else sendJson(response, { error_info: { error_id: PROTECTED, error_msg: PROTECTED } });
   });
   opened.use(service);

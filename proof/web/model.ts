@@ -1,6 +1,6 @@
 import { METHODS } from 'node:http';
 import { isIPv4 } from 'node:net';
-import { PROJECTS, PROTECTED, type ServerKind } from './daemons.ts';
+import { PROJECTS, PROMPT, PROTECTED, type ServerKind } from './daemons.ts';
 
 /** A request as it is sent, with facts that its generator has. */
 export interface Sent {
@@ -166,6 +166,16 @@ const PAGES = new Map<string, readonly [shows: string, selected: string]>([
   ['api/v1/events', ['retry: ', 'retry: ']],
 ]);
 
+/** Number of the ids that follow these paths to one row. */
+const IDS_IN_ROWS = new Map([
+  ['api/v1/projects', 1],
+  ['api/v1/prompts', 2],
+]);
+
+function isProject(segment = ''): boolean {
+  return PROJECTS.includes(Buffer.from(segment, 'latin1').toString());
+}
+
 function routed(
   method: string,
   { segments, path, query, isMalformed }: Shape,
@@ -198,11 +208,18 @@ function routed(
   if (assets.includes(`/${path}`)) {
     return isRead ? { statuses: [200], shows: '', route: 'assets' } : refused('assets', 405);
   }
+  const ids = segments.slice(3);
+  if (IDS_IN_ROWS.get(segments.slice(0, 3).join('/')) === ids.length && !ids.includes('')) {
+    if (!isRead) return refused('row', 405);
+    const shown = { shows: '"data":{', route: 'row' };
+    if (query || isMalformed) return { statuses: [200, 400, 404], ...shown };
+    const [id, prompt = PROMPT] = ids;
+    return isProject(id) && prompt === PROMPT ? { statuses: [200], ...shown } : refused('row', 404);
+  }
   const [first, project = '', ...more] = segments;
   if (first === 'projects' && project !== '' && more.length === 0) {
     if (!isRead) return refused('projects', 405);
-    const isKnown = PROJECTS.includes(Buffer.from(project, 'latin1').toString());
-    const statuses = isMalformed ? [404, 200] : [isKnown ? 200 : 404];
+    const statuses = isMalformed ? [404, 200] : [isProject(project) ? 200 : 404];
     return { statuses, shows: 'href="../assets/', route: 'projects' };
   }
   return refused('nothing', 404);

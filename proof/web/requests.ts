@@ -1,5 +1,5 @@
 import type { Sent } from './model.ts';
-import { PASSWORD, PROJECTS, USER } from './daemons.ts';
+import { PASSWORD, PROJECTS, PROMPT, USER } from './daemons.ts';
 
 // Parts of random requests. What occurs twice is twice as likely.
 
@@ -138,8 +138,10 @@ function makeTarget(
 ): string {
   let path = chance(0.1) ? pick(NEAR) : pick(PATHS);
   if (chance(0.03)) path = pick(assets);
-  if (chance(0.04))
-    path = `/projects/${encodeURIComponent(chance(0.8) ? pick(PROJECTS) : pick(SCRAPS))}`;
+  if (chance(0.06)) {
+    const id = encodeURIComponent(chance(0.8) ? pick(PROJECTS) : pick(SCRAPS));
+    path = pick([`/projects/${id}`, `/api/v1/projects/${id}`, `/api/v1/prompts/${id}/${PROMPT}`]);
+  }
   let target = path;
   if (chance(0.25))
     target = Array.from(target, (each) => (chance(0.3) ? escape(each, chance) : each)).join('');

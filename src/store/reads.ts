@@ -169,7 +169,7 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
   }
 
   async statuses(query: RowQuery): Promise<readonly StatusRow[]> {
-    const { project, status, since, afterPrompt, order, limit } = query;
+    const { project, promptId, status, since, afterPrompt, order, limit } = query;
     const isWaiting = status === 'PENDING' || status === 'RUNNING';
     const text = `SELECT p.id AS project, r.id, r.name, r.status, r.status_raw, r.since, r.missing,
         ${LABELS.map(labelText).join(', ')}
@@ -177,6 +177,7 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
       JOIN evalwatch.record r ON r.project_key = p.project_key AND r.kind = 'prompt' AND NOT r.gone
       ${whereAll(
         project === undefined ? 'p.removed_at IS NULL' : 'p.id = :project',
+        promptId !== undefined && 'r.id = :promptId',
         status !== undefined && 'r.status = :status',
         // The condition of an index.
         isWaiting && "r.status IN ('PENDING', 'RUNNING')",
@@ -187,6 +188,7 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
       ORDER BY r.since ${order === 'oldest' ? 'ASC' : 'DESC'}, p.id, r.id ${limited(query)}`;
     const rows = await this.db.read<StatusColumns>('', text, {
       project,
+      promptId: promptId && cleanUnicode(promptId),
       status,
       since,
       ...labelsOf(query),

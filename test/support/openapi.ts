@@ -2,7 +2,8 @@ import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
 
 interface Parameter {
   readonly name: string;
-  readonly in: 'query' | 'header';
+  readonly in: 'path' | 'query' | 'header';
+  readonly required?: boolean;
   readonly description: string;
   readonly schema: Readonly<Record<string, unknown>>;
 }
@@ -67,8 +68,8 @@ export function readOpenApi(document: unknown) {
   return {
     paths: Object.keys(paths),
     schemas: Object.keys(components.schemas),
-    queryOf: (path: string) =>
-      (paths[path]?.get.parameters ?? []).filter((each) => each.in === 'query'),
+    parametersOf: (path: string, place: Parameter['in']) =>
+      (paths[path]?.get.parameters ?? []).filter((each) => each.in === place),
     /** Returns the faults of a value that should match a named schema. */
     faultsOf: (schema: string, value: unknown) => faults(named.get(schema) ?? {}, value),
     accepts: ({ schema }: Parameter, value: unknown) => validator(schema)(value),

@@ -146,7 +146,7 @@ export interface RowQuery extends Labels {
   readonly status?: Status | undefined;
   /** Epoch ms. */
   readonly since?: number | undefined;
-  /** For transitions and failures: only those before this time, epoch ms, and only those of this prompt. */
+  /** For transitions and failures: only those before this time, epoch ms. */
   readonly until?: number | undefined;
   readonly promptId?: string | undefined;
   readonly limit?: number | undefined;

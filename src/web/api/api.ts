@@ -46,8 +46,8 @@ const EXPERIMENT_POSITION = z
 const MAX_FAILURES_PER_READ = 100;
 
 /**
- * `/api/v1` (docs/specification.md#api): `{"data": [rows], "next_cursor": null or text}` with ETags, and the event stream.
- * {@link operations} has the parameters of each path.
+ * `/api/v1` (docs/specification.md#api): `{"data": [rows], "next_cursor": null or text}` or `{"data": row}` with ETags, and the
+ * event stream. {@link operations} has the parameters of each path.
  */
 export function createApi(content: WebContent): Hono<ConnectionEnv> {
   const { store, feed, clock, onBug } = content;
@@ -61,9 +61,9 @@ export function createApi(content: WebContent): Hono<ConnectionEnv> {
     { parameters }: { readonly parameters: Parameters },
   ): Promise<z.output<Parameters>> {
     const query = readParameters(context.req.url, parameters);
-    const project = 'project' in query ? query['project'] : undefined;
+    const project = context.req.param('project') ?? ('project' in query && query['project']);
     if (typeof project === 'string' && !(await store.projects()).includes(project)) {
-      throw new HTTPException(404, { message: `unknown project ${JSON.stringify(project)}` });
+      throw unknown('project', project);
     }
     return query;
   }
@@ -94,13 +94,13 @@ export function createApi(content: WebContent): Hono<ConnectionEnv> {
 
   api.get('/openapi.json', async (context) => {
     await read(context, operations['/openapi.json']);
-    document ??= toBody(visibleJson(JSON.stringify(openApiDocument())));
+    document ??= bodyOf(openApiDocument());
     return send(context, document);
   });
 
   api.get('/config', async (context) => {
     await read(context, operations['/config']);
-    return send(context, toBody(visibleJson(JSON.stringify(content.config()))));
+    return send(context, bodyOf(content.config()));
   });
 
   api.get('/projects', async (context) => {
@@ -108,21 +108,20 @@ export function createApi(content: WebContent): Hono<ConnectionEnv> {
     // Requests that come while an answer is made share the next one: with 10,000 projects it has 5 MB.
     nextProjects ??= lastProjects.then(() => {
       nextProjects = undefined;
-      const answer = allProjects();
+      const answer = allProjects(content);
       lastProjects = answer.catch(() => {});
       return answer;
     });
     return send(context, await nextProjects);
   });
 
-  async function allProjects(): Promise<Body> {
-    const { projects } = await content.snapshot();
-    await ownTurn();
-    const data = projects.map((snapshot) =>
-      projectFields(snapshot, content.project(snapshot.project)),
-    );
-    return toBody(visibleJson(JSON.stringify({ data, next_cursor: null })));
-  }
+  api.get('/projects/:project', async (context) => {
+    await read(context, operations['/projects/{project}']);
+    const { project } = context.req.param();
+    const [row] = (await content.snapshot(project)).projects;
+    if (row === undefined) throw unknown('project', project);
+    return send(context, bodyOf({ data: projectFields(row, content.project(project)) }));
+  });
 
   api.get('/experiments', async (context) => {
     const query = await read(context, operations['/experiments']);
@@ -134,24 +133,28 @@ export function createApi(content: WebContent): Hono<ConnectionEnv> {
     return send(context, toBody(await readPage(prompts(content, query), query.limit)));
   });
 
+  api.get('/prompts/:project/:prompt_id', async (context) => {
+    await read(context, operations['/prompts/{project}/{prompt_id}']);
+    const { project, prompt_id: promptId } = context.req.param();
+    const [row] = await store.statuses({ project, promptId });
+    if (row === undefined) throw unknown('prompt', promptId);
+    const data = promptFields(row, content.project(project)?.expectations);
+    return send(context, bodyOf({ data }));
+  });
+
   api.get('/transitions', async (context) => {
-    const query = await read(context, operations['/transitions']);
-    const rows = byTransition(
-      inHistory(query, clock.now()),
-      (page) => store.transitions(page),
-      Infinity,
-      transitionFields,
-    );
+    const query = inHistory(await read(context, operations['/transitions']), clock.now());
+    const rows = byTransition(query, (page) => store.transitions(page), transitionFields);
     return send(context, toBody(await readPage(rows, query.limit)));
   });
 
   api.get('/failures', async (context) => {
-    const query = await read(context, operations['/failures']);
+    const query = inHistory(await read(context, operations['/failures']), clock.now());
     const rows = byTransition(
-      inHistory(query, clock.now()),
+      query,
       (page) => store.failures(page),
-      MAX_FAILURES_PER_READ,
       failureFields,
+      MAX_FAILURES_PER_READ,
     );
     return send(context, toBody(await readPage(rows, query.limit)));
   });
@@ -163,6 +166,15 @@ export function createApi(content: WebContent): Hono<ConnectionEnv> {
     return send(context, toBody(await causesAnswer(list)));
   });
   return api;
+}
+
+async function allProjects(content: WebContent): Promise<Body> {
+  const { projects } = await content.snapshot();
+  await ownTurn();
+  const data = projects.map((snapshot) =>
+    projectFields(snapshot, content.project(snapshot.project)),
+  );
+  return bodyOf({ data, next_cursor: null });
 }
 
 /** Source of experiments, which are read once, because each read sorts all of them. */
@@ -212,8 +224,8 @@ function prompts(
 function byTransition<Row extends Pick<TransitionRow, 'transitionId'>>(
   { cursor, ...only }: RowQuery & { readonly cursor?: string | undefined },
   read: (query: RowQuery) => Promise<readonly Row[]>,
-  maxPerRead: number,
   toFields: (row: Row) => object,
+  maxPerRead = Infinity,
 ): RowSource<Row> {
   const start = readCursor(cursor, z.int());
   return {
@@ -223,6 +235,14 @@ function byTransition<Row extends Pick<TransitionRow, 'transitionId'>>(
     toFields,
     toPosition: ({ transitionId }) => transitionId,
   };
+}
+
+function unknown(what: 'project' | 'prompt', id: string): HTTPException {
+  return new HTTPException(404, { message: `unknown ${what} ${JSON.stringify(id)}` });
+}
+
+function bodyOf(answer: object): Body {
+  return toBody(visibleJson(JSON.stringify(answer)));
 }
 
 interface Body {

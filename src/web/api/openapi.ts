@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { PATHS } from '../paths.ts';
-import { operations, schemas } from './operations.ts';
+import { operations, pathParameters, schemas } from './operations.ts';
 
 const DESCRIPTION = `The state of evalwatch as JSON. HEAD answers like GET, without a body. Other methods get 405 and unknown paths 404, both as JSON. A parameter that is unknown or given twice gets 400, and so does an empty one that means nothing. Later versions may add fields; existing fields do not change.`;
 const EVENTS = `Server-sent events: \`transition\` (its data is a Transition), \`failure\` (a Failure, when its error_info is fetched or evalwatch stops trying), \`poll\` (a Poll) and \`reset\` (a Reset). Transitions and failures come in the order in which they were recorded, a failure after its transition. Each has an id from which another stream can resume: no event is skipped or repeated, even if evalwatch or the client restarts in between. A poll is sent when it finishes, and never again.`;
@@ -19,7 +19,7 @@ const LAST_EVENT_ID = header('Last-Event-ID', 'Continues after the event with th
 export function openApiDocument(): object {
   const paths = Object.entries(operations).map(([path, operation]) => [
     path,
-    { get: { operationId: path.slice(1), ...describe(operation) } },
+    { get: describe(path, operation) },
   ]);
   return {
     openapi: '3.1.1',
@@ -33,7 +33,7 @@ export function openApiDocument(): object {
       responses: {
         304: { description: 'An ETag in `If-None-Match` is current.', headers: VALIDATORS },
         400: error('A parameter is invalid.'),
-        404: error('The project is unknown, or there is nothing at this path.'),
+        404: error('The project or the prompt is unknown, or there is nothing at this path.'),
         405: error('The method is neither GET nor HEAD.'),
         421: error(
           'The server requires neither TLS nor a login, and `Host` is not a known name of it.',
@@ -44,15 +44,23 @@ export function openApiDocument(): object {
   };
 }
 
-function describe(operation: (typeof operations)[keyof typeof operations]): object {
+function describe(path: string, operation: (typeof operations)[keyof typeof operations]): object {
   const { summary, gives } = operation;
+  const inPath = Object.entries(pathParameters)
+    .filter(([name]) => path.includes(`{${name}}`))
+    .map(([name, description]) => {
+      return { name, in: 'path', required: true, description, schema: { type: 'string' } };
+    });
+  const isRow = inPath.length > 0;
   const query = Object.entries<z.ZodType>(operation.parameters.shape).map(([name, schema]) => {
     const { description, ...rest } = jsonSchema(schema, 'output');
     return { name, in: 'query', description, schema: rest };
   });
-  const faults = common(400, ...('project' in operation.parameters.shape ? [404] : []), 421, 503);
+  const namesProject = isRow || 'project' in operation.parameters.shape;
+  const faults = common(400, ...(namesProject ? [404] : []), 421, 503);
   if (gives === 'stream') {
     return {
+      operationId: path.slice(1),
       summary,
       description: EVENTS,
       parameters: [...query, LAST_EVENT_ID],
@@ -65,10 +73,11 @@ function describe(operation: (typeof operations)[keyof typeof operations]): obje
       },
     };
   }
-  const schema = gives === 'document' ? { type: 'object' } : pageOf(gives);
+  const schema = gives === 'document' ? { type: 'object' } : isRow ? rowOf(gives) : pageOf(gives);
   return {
+    operationId: isRow ? gives.toLowerCase() : path.slice(1),
     summary,
-    parameters: [...query, IF_NONE_MATCH],
+    parameters: [...inPath, ...query, IF_NONE_MATCH],
     responses: {
       200: {
         description: 'The requested rows or document.',
@@ -79,6 +88,11 @@ function describe(operation: (typeof operations)[keyof typeof operations]): obje
       ...faults,
     },
   };
+}
+
+function rowOf(row: keyof typeof schemas): object {
+  const data = { $ref: `#/components/schemas/${row}` };
+  return { type: 'object', required: ['data'], properties: { data } };
 }
 
 function pageOf(rows: keyof typeof schemas): object {

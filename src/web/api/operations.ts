@@ -108,11 +108,23 @@ export const schemas = {
   Error: errorSchema,
 } as const;
 
+/** What the parameters in paths are. A path with such parameters answers one row. */
+export const pathParameters = {
+  project: 'The id of the project.',
+  prompt_id:
+    'The id of the prompt. A path cannot end with `.` or `..`, so prompts with such an id have none.',
+} as const;
+
 /** Parameters and rows of each path under `/api/v1`: the API parses its parameters by this table (docs/api.md). */
 export const operations = {
   '/projects': {
     summary:
       'Configured projects, with the health of their polls, their prompts by status and what is expected of them',
+    parameters: z.object({}),
+    gives: 'Project',
+  },
+  '/projects/{project}': {
+    summary: 'One configured project',
     parameters: z.object({}),
     gives: 'Project',
   },
@@ -129,6 +141,11 @@ export const operations = {
   '/prompts': {
     summary: 'Prompts that are not gone, newest change first',
     parameters: z.object({ project, status, ...labels, limit, cursor }),
+    gives: 'Prompt',
+  },
+  '/prompts/{project}/{prompt_id}': {
+    summary: 'One prompt that is not gone',
+    parameters: z.object({}),
     gives: 'Prompt',
   },
   '/transitions': {

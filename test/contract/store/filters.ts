@@ -137,6 +137,28 @@ export function describeFilters(h: Harness): void {
       expect(await h.store.statuses({ project: 'p', experiment: '\0' })).toEqual([]);
     });
 
+    it('select the status, the transitions and the failures of one prompt', async () => {
+      const only = { project: 'p', promptId: 'a' };
+      expect(await h.store.statuses(only)).toMatchObject([{ ...only, ...P.a, status: 'FAILED' }]);
+      expect(await h.store.statuses({ promptId: 'z' })).toMatchObject([{ project: 'q' }]);
+      expect(await h.store.statuses({ ...only, status: 'RUNNING' })).toEqual([]);
+      for (const project of ['q', 'nobody']) {
+        expect(await h.store.statuses({ project, promptId: 'a' })).toEqual([]);
+      }
+      for (const promptId of ['', 'A', 'dataset', 'a\0', '\ud800', ...HARD_TEXTS]) {
+        expect(await h.store.statuses({ promptId })).toEqual([]);
+      }
+      const known = HARD_TEXTS.map((id) => [id, { experiment: 'hard' }] as const);
+      await see('p', { ...P, ...Object.fromEntries(known) }, 'RUNNING', 4000);
+      for (const promptId of HARD_TEXTS) {
+        expect(await h.store.statuses({ project: 'p', promptId })).toMatchObject([{ promptId }]);
+      }
+      await see('p', { b: P.b }, 'RUNNING', 5000);
+      await see('p', { b: P.b }, 'RUNNING', 6000);
+      expect(await h.store.statuses(only)).toEqual([]);
+      expect(await h.store.transitions(only)).toHaveLength(2);
+    });
+
     it('select the transitions and failures of a time and of one prompt', async () => {
       const ids = async (query: RowQuery) => {
         const transitions = await h.store.transitions(query);

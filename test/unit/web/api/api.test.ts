@@ -162,6 +162,80 @@ describe('/prompts', () => {
   });
 });
 
+describe('one project or prompt', () => {
+  /** Ids that a path has to encode, or that are no text of a URL. */
+  const IDS = [
+    'a/b',
+    '../../projects',
+    './',
+    '...',
+    '100%',
+    '%2e%2e',
+    '%252F%zz',
+    'a b?x=1#y',
+    '\\..\\',
+    ':prompt_id',
+    '*',
+    '__proto__',
+    '\u202eü\n\t\u001b',
+    '😀'.repeat(250),
+    `${'x'.repeat(499)}/`,
+    '\ufffd',
+  ];
+
+  it.each(IDS)('is found by its id %j, percent-encoded once', async (id) => {
+    const { request, poll } = await startApi(['p', id]);
+    await poll(id, { [id]: 'RUNNING', other: 'RUNNING' });
+    const part = encodeURIComponent(id);
+    const read = async (path: string) => {
+      const answer = await request(path);
+      const text = await answer.text();
+      expect(answer.status).toBe(200);
+      expect(text).not.toMatch(/\p{C}/u);
+      return JSON.parse(text) as Page;
+    };
+    const projects = (await read('/projects')).data;
+    const prompts = (await read(`/prompts?project=${part}`)).data;
+
+    expect(await read(`/projects/${part}`)).toEqual({
+      data: projects.find(({ project }) => project === id),
+    });
+    expect(await read(`/prompts/${part}/${part}`)).toEqual({
+      data: prompts.find(({ prompt_id }) => prompt_id === id),
+    });
+  });
+
+  it.each([
+    ['/projects/nobody', 'unknown project "nobody"'],
+    ['/projects/q', 'unknown project "q"'],
+    ['/projects/%00', 'unknown project "\\u0000"'],
+    ['/projects/%ed%a0%80', 'unknown project "%ed%a0%80"'],
+    ['/prompts/nobody/a', 'unknown project "nobody"'],
+    ['/prompts/p/nobody', 'unknown prompt "nobody"'],
+    ['/prompts/p/A', 'unknown prompt "A"'],
+    ['/prompts/p/%61%2500', 'unknown prompt "a%00"'],
+    ['/prompts/p/%ed%a0%80', 'unknown prompt "%ed%a0%80"'],
+    [`/prompts/p/${'y'.repeat(500)}`, `unknown prompt "${'y'.repeat(500)}"`],
+  ])('is answered 404 at %s', async (path, error) => {
+    const { get } = await setUp();
+    expect(await get(path)).toEqual({ status: 404, body: { error } });
+  });
+
+  it('of a removed project is found as long as the store has the prompt', async () => {
+    const { get } = await setUp();
+    const { status, body } = await get('/prompts/q/running');
+    expect([status, body.data]).toMatchObject([200, { project: 'q', limit_seconds: null }]);
+  });
+
+  it('is unknown once the prompt is gone; its transitions stay', async () => {
+    const { get, poll } = await setUp();
+    for (let polls = 0; polls < 3; polls += 1) await poll('p', { running: 'RUNNING' });
+
+    expect((await get('/prompts/p/a')).status).toBe(404);
+    expect((await get('/transitions?prompt_id=a')).body.data).toMatchObject([{ prompt_id: 'a' }]);
+  });
+});
+
 describe('rows', () => {
   it('describe a running prompt, the newest transition and its unsettled failure', async () => {
     const { get } = await setUp();
@@ -608,6 +682,8 @@ describe('a bad request', () => {
     ['/prompts?=x', 'unknown parameter ""'],
     ['/prompts?__proto__=x', 'unknown parameter "__proto__"'],
     ['/projects?limit=1', 'unknown parameter "limit": this path takes no parameters'],
+    ['/projects/p?limit=1', 'unknown parameter "limit": this path takes no parameters'],
+    ['/prompts/p/a?project=p', 'unknown parameter "project": this path takes no parameters'],
     ['/openapi.json?x=1', 'unknown parameter "x"'],
     ['/events?after=5', 'after must be the id of an event, such as t0.f0'],
     ['/events?type=reset', 'type must be one of transition, failure, experiment, poll'],
@@ -637,6 +713,8 @@ describe('a bad request', () => {
 describe('an ETag', () => {
   const PATHS = [
     '/projects',
+    '/projects/p',
+    '/prompts/p/a',
     '/experiments',
     '/prompts',
     '/transitions?limit=2',

@@ -11,6 +11,8 @@ import { withCause } from '../../../support/failures.ts';
 
 const document = readOpenApi(openApiDocument());
 const ANSWERED = document.paths.filter((path) => path !== '/events');
+/** A path of the API for one of the document. */
+const pathOf = (path: string) => path.replace('{project}', 'p').replace('{prompt_id}', 'a');
 
 /** Sets up an API with rows of every kind: failures with and without error_info, a failed poll, datasets, odd statuses. */
 async function setUp() {
@@ -36,7 +38,9 @@ describe('the OpenAPI document', () => {
     const { api, request } = await startApi();
 
     const served = await request('/openapi.json');
-    const paths = api.routes.filter(({ method }) => method === 'GET').map(({ path }) => path);
+    const paths = api.routes
+      .filter(({ method }) => method === 'GET')
+      .map(({ path }) => path.replaceAll(/:(\w+)/g, '{$1}'));
 
     expect(await served.json()).toEqual(openApiDocument());
     expect(document.paths.toSorted()).toEqual([...new Set(paths)].toSorted());
@@ -44,20 +48,28 @@ describe('the OpenAPI document', () => {
 
   it('describes each parameter', () => {
     for (const path of document.paths) {
-      for (const { description } of document.queryOf(path)) expect(description).toMatch(/\.$/);
+      const inPath = document.parametersOf(path, 'path');
+      for (const { description } of [...inPath, ...document.parametersOf(path, 'query')]) {
+        expect(description).toMatch(/\.$/);
+      }
+      expect(inPath.map(({ name, required }) => required && `{${name}}`)).toEqual(
+        path.match(/\{\w+\}/g) ?? [],
+      );
     }
   });
 
-  it.each(ANSWERED)('matches the 200, 304 and 400 responses of %s', async (path) => {
+  it.each(ANSWERED)('matches the 200, 304, 400 and 404 responses of %s', async (path) => {
     const { api } = await setUp();
-    const first = await api.request(path);
+    const first = await api.request(pathOf(path));
     const etag = first.headers.get('etag') ?? '';
 
-    const unchanged = await api.request(path, { headers: { 'if-none-match': etag } });
-    const bad = await api.request(`${path}?x=1`);
+    const unchanged = await api.request(pathOf(path), { headers: { 'if-none-match': etag } });
+    const bad = await api.request(`${pathOf(path)}?x=1`);
+    const unknown = await api.request(path.replaceAll(/\{\w+\}/g, 'nobody'));
 
     expect([first.status, unchanged.status, bad.status]).toEqual([200, 304, 400]);
-    for (const answer of [first, unchanged, bad]) {
+    expect(unknown.status).toBe(path.includes('{') ? 404 : 200);
+    for (const answer of [first, unchanged, bad, unknown]) {
       expect(await document.faultsOfAnswer(path, answer)).toEqual([]);
     }
   });
@@ -95,8 +107,8 @@ describe('the OpenAPI document', () => {
     const api = createApi({ ...content, store, snapshot: unreadable });
     const { url } = await startWeb({ store, snapshot: unreadable });
 
-    const broken = await api.request(path);
-    const posted = await fetch(`${url}/api/v1${path}`, { method: 'POST' });
+    const broken = await api.request(pathOf(path));
+    const posted = await fetch(`${url}/api/v1${pathOf(path)}`, { method: 'POST' });
 
     const needsStore = path !== '/openapi.json' && path !== '/config';
     expect(broken.status).toBe(needsStore ? 503 : 200);
@@ -121,14 +133,14 @@ const ANY = fc.oneof(fc.string(), anyText(), fc.constantFrom('', '1', 'null', '0
 describe('random query parameters', () => {
   it.each(ANSWERED)('of %s are accepted or rejected as documented', async (path) => {
     const { request } = await setUp();
-    const documented = document.queryOf(path);
+    const documented = document.parametersOf(path, 'query');
     const names = fc.constantFrom(...documented.map(({ name }) => name), 'since', 'Limit');
     const parameter = names.chain((name) =>
       fc.tuple(fc.constant(name), fc.oneof({ weight: 5, arbitrary: VALUES[name] ?? ANY }, ANY)),
     );
     await fc.assert(
       fc.asyncProperty(fc.array(parameter, { maxLength: 3 }), async (given) => {
-        const answer = await request(`${path}?${new URLSearchParams(given).toString()}`);
+        const answer = await request(`${pathOf(path)}?${new URLSearchParams(given).toString()}`);
         const { status } = answer;
 
         expect(await document.faultsOfAnswer(path, answer)).toEqual([]);
