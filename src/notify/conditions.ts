@@ -8,6 +8,8 @@ import type { NotifyStore } from './ports.ts';
 /** A project is down after so many failed polls, or after so many intervals without a poll, but not before this time, ms. */
 export const DOWN_POLLS = 3;
 export const MIN_DOWN_MS = 5 * 60_000;
+/** Time by which a poll may be late, or take, before what the last one saw is too old to call a prompt stuck, ms. */
+const MAX_LATE_MS = 60_000;
 
 export interface ConditionOptions {
   readonly store: Pick<NotifyStore, 'snapshot'>;
@@ -49,11 +51,13 @@ export class Conditions {
 
   /** Whether prompts may have become stuck that were not told to be. */
   mayBeStuck(id: string, { untoldSince }: Watched): boolean {
-    const { store, health, clock, expectationsOf, isQuiet } = this.#options;
+    const { store, health, clock, expectationsOf, isQuiet, maxIntervalMs } = this.#options;
     if (isQuiet(id)) return false;
     const oldest = store.snapshot(id)?.listings.get('prompt')?.oldest;
-    // While polls fail, prompts may have moved.
-    if (oldest === undefined || health(id)?.up !== true) return false;
+    const { up, lastPollAt = -Infinity } = health(id) ?? {};
+    // While polls fail, and before the first one after a pause, prompts may have moved.
+    const isKnown = up === true && clock.now() - lastPollAt <= maxIntervalMs(id) + MAX_LATE_MS;
+    if (oldest === undefined || !isKnown) return false;
     return oldest.entries().some(([status, since]) => {
       const waitingMs = clock.now() - Math.max(since, untoldSince[status] ?? -Infinity);
       return isStuck(waitingMs, expectationIn(status, expectationsOf(id)));
@@ -78,8 +82,9 @@ export class Conditions {
     if (health === undefined || since === undefined) return undefined;
     const downMs = clock.now() - since;
     if (downMs <= MIN_DOWN_MS) return undefined;
-    // While this process did not poll it, no poll was missing.
-    const missedMs = Math.min(downMs, clock.monotonic() - watched.since);
+    // While this process did not poll it, no poll was missing. Nor was one before the last one: it may have been idle, or paused.
+    const silentMs = clock.now() - (health.lastPollAt ?? since);
+    const missedMs = Math.min(silentMs, clock.monotonic() - watched.since);
     const isDown =
       health.consecutiveFailures >= DOWN_POLLS || missedMs > DOWN_POLLS * maxIntervalMs(project);
     return isDown ? since : undefined;

@@ -327,7 +327,7 @@ export class Outbox {
 
   /** Composes and stores what is due, if there is anything; then it is due no longer, or later. @throws {StoreError} */
   async #tell(due: Due): Promise<void> {
-    const { store, projects } = this.#options;
+    const { store, projects, isQuiet } = this.#options;
     const { kind } = due;
     const token = await store.token({ receiver: this.#receiver.name, kind });
     // The store has lost the receiver.
@@ -341,6 +341,8 @@ export class Outbox {
     if (kind === 'down') return await this.#tellOutages(token);
     const watched = this.#watched.get(due.project);
     if (project === undefined || watched === undefined) return;
+    // What moves on in maintenance is told after it.
+    if (isQuiet(project.id)) return this.#note(kind, project.id, { afterMs: LOOK_MS });
     if (watched.isStuckTold && (await this.#tellRecovered(project, watched, token))) return;
     if (this.#conditions.mayBeStuck(project.id, watched))
       await this.#tellStuck(project, watched, token);

@@ -27,6 +27,10 @@ const ALL: Subscriber = {
 };
 const FINISHED: Subscriber = { ...ALL, on: ['finished'] };
 
+function polledAt(at: number): PollHealth {
+  return { ...UP, lastPollAt: at, lastSuccessAt: at };
+}
+
 export function describeNotifications(h: Harness): void {
   describe('notifications', () => {
     let clock: ReturnType<typeof fakeClock>;
@@ -56,9 +60,11 @@ export function describeNotifications(h: Harness): void {
       {
         mayTell = () => true,
         untoldUntil = () => undefined,
+        isQuiet = () => false,
         store = h.store.notifications,
       }: {
         untoldUntil?: (project: string) => number | undefined;
+        isQuiet?: (project: string) => boolean;
         mayTell?: (project: string) => boolean;
         store?: NotifyStore;
       } = {},
@@ -68,9 +74,9 @@ export function describeNotifications(h: Harness): void {
         clock,
         projects: () => new Map(ids.map((id) => [id, projectOf(id)])),
         mayTell,
-        health: (id) => health.get(id) ?? { ...UP, lastSuccessAt: clock.now() },
+        health: (id) => health.get(id) ?? polledAt(clock.now()),
         expectationsOf: () => ({ PENDING: expected, RUNNING: expected }),
-        isQuiet: () => false,
+        isQuiet,
         untoldUntil,
         maxIntervalMs: () => 10 * SECOND,
         addresses: () => ({
@@ -608,6 +614,43 @@ export function describeNotifications(h: Harness): void {
       expect(await told(3 * HOUR)).toEqual([]);
       health.delete('p');
       expect(await told(MINUTE)).toMatchObject([{ type: 'prompts.stuck' }]);
+    });
+
+    it('do not call a prompt stuck before the first poll after a pause', async () => {
+      const { told, see } = start({ ...ALL, on: ['stuck'] });
+      await told(0);
+      await see('p', { a: 'PENDING' });
+      health.set('p', polledAt(clock.now()));
+      expect(await told(3 * HOUR)).toEqual([]);
+      health.delete('p');
+      expect(await told(MINUTE)).toMatchObject([{ type: 'prompts.stuck' }]);
+    });
+
+    it('tell after maintenance what is stuck no longer', async () => {
+      let isQuiet = false;
+      const { told, see } = start({ ...ALL, on: ['stuck'] }, { isQuiet: () => isQuiet });
+      await told(0);
+      await see('p', { a: 'PENDING' });
+      expect(await told(2 * HOUR)).toMatchObject([{ type: 'prompts.stuck' }]);
+      isQuiet = true;
+      await see('p', { a: 'COMPLETED' });
+      expect(await told(HOUR)).toEqual([]);
+      isQuiet = false;
+      expect(await told(MINUTE)).toMatchObject([{ type: 'prompts.recovered' }]);
+    });
+
+    it('do not call a project down for one failed poll after a long time without any', async () => {
+      const { told } = start({ ...ALL, on: ['down'] });
+      health.set('p', polledAt(START));
+      await told(0);
+      clock.advance(HOUR);
+      const failed = { ...polledAt(START), up: false };
+      for (const consecutiveFailures of [1, 2]) {
+        health.set('p', { ...failed, consecutiveFailures, lastPollAt: clock.now() });
+        expect(await told(25 * SECOND)).toEqual([]);
+      }
+      health.set('p', { ...failed, consecutiveFailures: 3, lastPollAt: clock.now() });
+      expect(await told(MINUTE)).toMatchObject([{ type: 'projects.down' }]);
     });
 
     it('tell all projects of an outage in one message, and when they are polled again', async () => {
