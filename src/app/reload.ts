@@ -170,15 +170,15 @@ const SECTIONS: Parts = {
   notify: ({ notify }) => notify,
 };
 
-/** Returns why a configuration is refused that lacks a projects file from which projects are watched: it may be lost by mistake. */
-function findLost(before: Config, { sources }: Config): readonly string[] {
+/** Returns why a configuration is refused that lacks projects of a file that it does not read: they may be lost by mistake. */
+function findLost(before: Config, { sources, projects: all }: Config): readonly string[] {
   const read = new Set(sources.map(({ path }) => path));
-  return before.sources
-    .filter(({ path, projects = 0 }) => projects > 0 && !read.has(path))
-    .map(
-      ({ path, projects }) =>
-        `${path}: the file is gone, and its projects with it (${projects}): to remove them, write [] into it, or restart evalwatch`,
-    );
+  const kept = new Set(all.map(({ id }) => id));
+  return before.sources.flatMap(({ path, projects = [] }) => {
+    const lost = read.has(path) ? [] : projects.filter((id) => !kept.has(id));
+    if (lost.length === 0) return [];
+    return `${path}: the file is gone, or projects_files no longer names it, and its projects are lost (${lost.length}): to remove them, first write [] into it, or restart evalwatch`;
+  });
 }
 
 /** Returns the names of the parts that differ. */

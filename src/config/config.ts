@@ -11,8 +11,8 @@ export interface Source {
   readonly path: string;
   /** Identifies the content that was read. */
   readonly digest: string;
-  /** Number of projects in a projects file. */
-  readonly projects?: number;
+  /** The ids of the projects in a projects file. */
+  readonly projects?: readonly string[];
 }
 
 interface SqliteStoreConfig {

@@ -44,11 +44,8 @@ export async function loadConfig(options: LoadOptions): Promise<Config> {
   await setImmediate();
   const sources = [toSource(resolve(file), yaml.text)];
   if (ca.path !== undefined && ca.text !== undefined) sources.push(toSource(ca.path, ca.text));
-  for (const {
-    file: path,
-    text,
-    tree: { length: projects },
-  } of whole.files) {
+  for (const { file: path, text, tree: read } of whole.files) {
+    const projects = read.map((project) => (isMapping(project) ? String(project['id']) : ''));
     sources.push({ ...toSource(path, text), projects });
   }
   return toConfig(parsed.data, { file, env, authorities: ca.text, sources, fileOf: whole.fileOf });

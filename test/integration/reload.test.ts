@@ -97,15 +97,19 @@ describe('a reload', UNHURRIED, () => {
     expect(await inForce.json()).toMatchObject({ projects: [{ id: 'alpha' }, { id: 'beta' }] });
 
     await rm(file);
-    const reason = `${file}: the file is gone, and its projects with it (1): to remove them, write [] into it, or restart evalwatch`;
+    const reason = `${file}: the file is gone, or projects_files no longer names it, and its projects are lost (1): to remove them, first write [] into it, or restart evalwatch`;
     expect(await daemon.reload()).toEqual({ ok: false, reasons: [reason] });
     const up = 'evalwatch_project_up{project="beta"}';
     expect((await scrape(await daemon.url())).value(up)).toBe(1);
 
-    await writeFile(file, '[]');
+    const renamed = join(folder, 'other.yaml');
+    await writeFile(renamed, '- id: beta\n');
+    expect(await daemon.reload()).toMatchObject({ ok: true });
+
+    await writeFile(renamed, '[]');
     expect(await daemon.reload()).toMatchObject({ ok: true });
     expect((await scrape(await daemon.url())).value(up)).toBeUndefined();
-    await rm(file);
+    await rm(renamed);
     expect(await daemon.reload()).toMatchObject({ ok: true });
   });
 

@@ -73,7 +73,7 @@ async function check(context: Context, options: CheckOptions): Promise<number> {
   }
   if (!options.json) {
     const others = config.sources.flatMap(({ path, projects }) =>
-      projects === undefined ? [] : [`Projects file: ${visible(path)} (${projects})\n`],
+      projects === undefined ? [] : [`Projects file: ${visible(path)} (${projects.length})\n`],
     );
     const first = `Configuration: ${visible(describeFile(file, context.env))}\n`;
     await stdout.write(`${[first, ...others].join('')}\n`);

@@ -47,13 +47,11 @@ describe('projects files', () => {
     ]);
     expect(projects[1]?.key).toEqual({ file: join(directory, 'projects.d/keys/b') });
     expect(projects[2]?.key).toEqual({ file: join(directory, 'key') });
-    expect(
-      sources.map(({ path, projects: count }) => [path.slice(directory.length), count]),
-    ).toEqual([
+    expect(sources.map(({ path, projects: ids }) => [path.slice(directory.length), ids])).toEqual([
       ['/evalwatch.yaml', undefined],
-      ['/one.yaml', 0],
-      ['/projects.d/b.yaml', 1],
-      ['/projects.d/a.json', 1],
+      ['/one.yaml', []],
+      ['/projects.d/b.yaml', ['b']],
+      ['/projects.d/a.json', ['a']],
     ]);
   });
 
