@@ -84,6 +84,20 @@ export function maxIntervalOf(project: Schedules | undefined, now: number): numb
   return Math.max(...intervals);
 }
 
+/** Returns the last run after a time and until another one, epoch ms; undefined if there is none. */
+export function lastRun(schedule: Schedule, after: number, until: number): number | undefined {
+  let last = schedule.nextAfter(after);
+  if (last > until) return undefined;
+  // Halves the time that is left, until no run is left in it.
+  for (let end = until; last < end;) {
+    const middle = Math.floor((last + end) / 2);
+    const next = schedule.nextAfter(middle);
+    if (next <= until) last = next;
+    else end = middle;
+  }
+  return last;
+}
+
 function expressionOf(text: string): Expression | string {
   return sharedIn(sharedExpressions, text, () => readExpression(text));
 }

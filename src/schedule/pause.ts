@@ -1,4 +1,4 @@
-import { parseSchedule } from './cron.ts';
+import { lastRun, parseSchedule } from './cron.ts';
 
 /** When a project is not polled, or is polled without alerts and messages (docs/specification.md#pauses). */
 export interface Pauses {
@@ -65,11 +65,11 @@ function endOf(
   upTo = from,
 ): number | undefined {
   const schedule = parseSchedule(cron, timezone);
-  let start = schedule.nextAfter(from - durationMs);
-  if (start > upTo) return undefined;
+  let start = lastRun(schedule, from - durationMs, upTo);
+  if (start === undefined) return undefined;
   for (let count = 0; count < MAX_CHAINED; count += 1) {
     const next = schedule.nextAfter(start);
-    if (next > Math.max(upTo, start + durationMs)) break;
+    if (next > start + durationMs) break;
     start = next;
   }
   return start + durationMs;

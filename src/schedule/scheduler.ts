@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { Observer } from '../monitor/events.ts';
 import type { Clock, Timer } from '../monitor/ports/clock.ts';
 import type { PollRun, ProjectSchedule } from '../monitor/ports/watched-project.ts';
-import { parseSchedule, type Schedule } from './cron.ts';
+import { lastRun, parseSchedule, type Schedule } from './cron.ts';
 
 const SECOND = 1000;
 /** Time by which a timer may fire before the wall clock has reached its due time, ms. */
@@ -318,15 +318,7 @@ function runsSince(
     missed += 1;
     next = schedule.nextAfter(newest);
   }
-  // Halves the time that is left, until no run is left in it.
-  let end = next <= now ? now : newest;
-  while (newest < end) {
-    const middle = Math.floor((newest + end) / 2);
-    next = schedule.nextAfter(middle);
-    if (next <= now) newest = next;
-    else end = middle;
-  }
-  return { newest, missed };
+  return { newest: lastRun(schedule, newest, now) ?? newest, missed };
 }
 
 /** Gives the entry an earlier due time if the wall clock was set back since it was last looked at. */

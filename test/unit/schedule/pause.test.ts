@@ -56,6 +56,12 @@ describe('a project', () => {
     expect(found).toBe(end && at(end));
   });
 
+  it('was in maintenance of many short times until the end of the last one', () => {
+    const minutes = { ...QUIET, cron: '* 0-17 * * *', durationMs: 60_000 };
+    const [from, now] = [at('28T18:30'), at('29T18:30')];
+    expect(lastEnd(withTimes(minutes), 'continue', from, now)).toBe(at('29T18:00'));
+  });
+
   it('was in maintenance that began and ended in between', () => {
     const short = { ...SUNDAYS, cron: '0 * * * *', durationMs: 60_000 };
     expect(lastEnd(withTimes(short), 'stop', at('29T00:30'), at('29T02:30'))).toBe(at('29T02:01'));
