@@ -130,8 +130,9 @@ export class Scheduling {
     this.#scheduler.change(this.#scheduled(project), this.#engine.config.jitterMs);
   }
 
-  /** Returns when a project is due next, as {@link Scheduler.next}. */
+  /** Returns when a project is due next, as {@link Scheduler.next}; undefined while it is not polled on purpose. */
   next(id: string): number | undefined {
+    if (this.#isPaused(id)) return undefined;
     return this.#scheduler.next(id, this.#engine.health(id)?.lastPollAt);
   }
 
@@ -241,7 +242,7 @@ export class Scheduling {
    */
   async #pollRequested(id: string): Promise<FinishedPoll | undefined> {
     if (!this.#isRunning || this.#isPolling(id)) return undefined;
-    const polling = this.#engine.poll(id, { dueAt: this.#clock.now(), nextAt: undefined });
+    const polling = this.#poll(id, { dueAt: this.#clock.now(), nextAt: undefined });
     this.#requested.set(id, polling);
     try {
       return await polling;
@@ -250,22 +251,8 @@ export class Scheduling {
     }
   }
 
-  /** Polls by the schedule. After a pause, says that what moved meanwhile was found by one poll. */
-  async #pollScheduled(id: string, run: PollRun): Promise<FinishedPoll | undefined> {
-    const since = this.#engine.health(id)?.lastPollAt;
-    // A poll that the pause has not stopped ends no pause.
-    const isFirst = this.#resting.has(id);
-    const finished = await this.#poll(id, run);
-    if (finished === undefined || finished.failure !== undefined) return finished;
-    if (isFirst && this.#resting.delete(id)) {
-      const { transitions } = finished;
-      this.#engine.emit({ type: 'project.resumed', project: id, since, transitions });
-    }
-    return finished;
-  }
-
   /** Polls once few others wait. The poll of a failing project does not wait: it may wait longer for its request. */
-  async #poll(id: string, run: PollRun): Promise<FinishedPoll | undefined> {
+  async #pollScheduled(id: string, run: PollRun): Promise<FinishedPoll | undefined> {
     const isFailing = (this.#engine.health(id)?.consecutiveFailures ?? 0) > 0;
     if (isFailing) return await this.#pollAfterRequested(id, run);
     const { polling } = await this.#limited(async () => {
@@ -281,6 +268,19 @@ export class Scheduling {
 
   async #pollAfterRequested(id: string, run: PollRun): Promise<FinishedPoll | undefined> {
     await this.#requested.get(id);
-    return this.#isRunning ? await this.#engine.poll(id, run) : undefined;
+    return this.#isRunning ? await this.#poll(id, run) : undefined;
+  }
+
+  /** Polls. The first poll after a pause says that it found what moved meanwhile. */
+  async #poll(id: string, run: PollRun): Promise<FinishedPoll | undefined> {
+    const since = this.#engine.health(id)?.lastPollAt;
+    // A poll that the pause has not stopped ends no pause.
+    const isFirst = this.#resting.has(id) && !this.#isPaused(id);
+    const finished = await this.#engine.poll(id, run);
+    if (isFirst && finished && finished.failure === undefined && this.#resting.delete(id)) {
+      const { transitions } = finished;
+      this.#engine.emit({ type: 'project.resumed', project: id, since, transitions });
+    }
+    return finished;
   }
 }

@@ -100,6 +100,20 @@ it('the first poll that begins after a pause ends it, not one that already ran',
   expect(events).toContainEqual(expect.objectContaining({ type: 'project.resumed', project: 'p' }));
 });
 
+it('a poll on request ends a pause, in which no poll is due', async () => {
+  const { scheduling, engine, polls, events } = setUp({ projects: ['p'] });
+  const { pauseOf } = engine;
+  Object.assign(engine, { pauseOf: () => ({ until: undefined, polls: 'stop' }) });
+  await vi.advanceTimersByTimeAsync(15_000);
+  expect([polls.length, scheduling.next('p')]).toEqual([0, undefined]);
+  Object.assign(engine, { pauseOf });
+  expect(scheduling.next('p')).toBe(Date.parse('2026-11-21T10:00:20Z'));
+  void scheduling.pollNow('p');
+  polls[0]?.resolve(FINISHED);
+  await turn();
+  expect(events).toMatchObject([{ type: 'project.resumed', project: 'p' }]);
+});
+
 it('a scheduled run that comes due during a requested poll starts after it', async () => {
   const { scheduling, polls, events } = setUp({ projects: ['p'] });
   const requested = scheduling.pollNow('p');
