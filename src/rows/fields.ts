@@ -30,6 +30,13 @@ import type {
 // Builds the JSON of each row that schema.ts declares (docs/specification.md#rows). schema.ts loads zod, which many
 // commands do without: import nothing but types from it.
 
+/**
+ * States of a project, those that need attention first. `late`: its poll has been due for longer than a minute. `new`: not
+ * polled yet. `unknown`: another worker polls it, and the store could not be read yet. `paused`: it is not polled on purpose.
+ */
+export const PROJECT_STATES = ['down', 'late', 'new', 'unknown', 'up', 'paused'] as const;
+export type ProjectState = (typeof PROJECT_STATES)[number];
+
 /** What a process has in memory of a configured project. */
 export interface ProjectInMemory extends WatchedProject {
   /** In the past if a tick is late; undefined while nothing is due. */

@@ -223,8 +223,9 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       expect(await page.title()).toMatch(/^2 of 6 projects not monitored · \d+ failures/);
     });
 
-    it('refreshes every 30 seconds if there is no event stream', async () => {
-      await using opened = await openPage(browser, server.url, {}, async (page) => {
+    it('refreshes every 30 seconds if there is no event stream, with the same projects', async () => {
+      const url = `${server.url}/?state=down#projects`;
+      await using opened = await openPage(browser, url, {}, async (page) => {
         await page.clock.install();
         await page.route('**/api/v1/events', (route) => route.fulfill({ status: 404, body: '' }));
       });
@@ -237,6 +238,8 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       await page.clock.fastForward(31 * SECOND);
 
       await expect.poll(() => asOf.innerText(), SLOW).not.toBe(before);
+      expect(await page.locator('.projects > .down').count()).toBe(2);
+      expect(await page.locator('.projects > *').count()).toBe(2);
     });
 
     it('keeps its content and says that evalwatch does not answer, until it answers again', async () => {
@@ -306,7 +309,9 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       await page.keyboard.press('Enter');
       expect(await page.evaluate('document.activeElement.id')).toBe('main');
 
-      const expected = await page.locator('main :is(a, summary, input, button), footer a').count();
+      const expected = await page
+        .locator('main :is(a, summary, input, select, button), footer a')
+        .count();
       const stops: string[] = [];
       for (let stop = 0; stop < expected; stop += 1) {
         await page.keyboard.press('Tab');

@@ -3,7 +3,7 @@ import type { ProjectConfig } from '../../config/config.ts';
 import { PROMPT_STATUSES, UNFINISHED_STATUSES } from '../../domain/status.ts';
 import { grouped } from '../../domain/words.ts';
 import type { ProjectSnapshot } from '../../monitor/ports/store.ts';
-import { projectFields, type ProjectInMemory } from '../../rows/fields.ts';
+import { projectFields, type ProjectInMemory, type ProjectState } from '../../rows/fields.ts';
 import type { ProjectFields } from '../../rows/schema.ts';
 import { parseSchedule } from '../../schedule/cron.ts';
 import { pauseAt } from '../../schedule/pause.ts';
@@ -17,7 +17,8 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 /** Maximum number of failures that are counted for a project. */
 const MAX_COUNTED = 100_000;
 
-const STATES = ['down', 'new', 'up', 'paused'] as const;
+/** Those that the store and the configuration say. */
+const STATES = ['down', 'new', 'up', 'paused'] as const satisfies readonly ProjectState[];
 type State = (typeof STATES)[number];
 
 interface Row extends ProjectFields {

@@ -14,15 +14,10 @@ import type {
   StoreSnapshot,
   TransitionRow,
 } from '../../monitor/ports/store.ts';
+import type { ProjectState } from '../../rows/fields.ts';
 import type { ShownProject, WebContent } from '../content.ts';
 import { historyStart, SPAN_MS, statusHistory, type StatusHistory } from './plot.ts';
 import { DAY_MS, type FailureTotal } from './text.ts';
-
-/**
- * Whether a project is polled successfully. `late`: its poll has been due for longer than a minute. `unknown`: another
- * worker polls it, and the store could not be read yet. `paused`: it is not polled on purpose.
- */
-type ProjectState = 'up' | 'down' | 'late' | 'new' | 'paused' | 'unknown';
 
 /** Delay of a poll, ms, that a working scheduler never reaches. */
 const LATE_MS = 60_000;

@@ -1,5 +1,6 @@
 import { html } from 'hono/html';
 import { counted, grouped } from '../../domain/words.ts';
+import { PROJECT_STATES } from '../../rows/fields.ts';
 import type { MonitorState } from '../content.ts';
 import { projectCard } from './card.ts';
 import { monitorChecks, type Check } from './checks.ts';
@@ -7,6 +8,7 @@ import { section, type Page } from './layout.ts';
 import {
   causeList,
   failureList,
+  parameters,
   projectLink,
   transitionTable,
   waitingTable,
@@ -14,15 +16,27 @@ import {
 } from './lists.ts';
 import { historyOf, isUnmonitored, sumFailures } from './model.ts';
 import type { PageData, ProjectView } from './model.ts';
-import { ago, capitalized, failureCount, failuresText, type Html } from './text.ts';
+import {
+  ago,
+  capitalized,
+  failureCount,
+  failuresText,
+  STATE_WORDS,
+  untrustedName,
+  type Html,
+} from './text.ts';
 
 const PROJECTS_PER_PAGE = 24;
 /** Characters of a message that unfold on the overview; the page of the project has all of them. */
 const WHOLE_MESSAGE = 4000;
 
+/** Which projects the overview shows. */
 export interface OverviewQuery {
-  /** Only projects whose id contains this. */
+  /** Only those whose id contains this. */
   readonly find: string;
+  /** Only those of this team, and in this state; empty for all. */
+  readonly team: string;
+  readonly state: string;
   /** Number of the page, from 1. */
   readonly page: number;
 }
@@ -130,36 +144,100 @@ function checkItem({ name, level, text }: Check): Html {
 }
 
 function projects({ views, store }: PageData, query: OverviewQuery, now: number): Html {
-  const wanted = query.find.toLowerCase();
-  const found = views.filter(({ watched }) => watched.id.toLowerCase().includes(wanted));
+  const find = query.find.toLowerCase();
+  const teams = Map.groupBy(views, ({ watched }) => watched.team);
+  const team = teams.has(query.team) ? query.team : '';
+  const state = PROJECT_STATES.find((each) => each === query.state.toLowerCase());
+  const inAnyState = views.filter(
+    ({ watched }) =>
+      watched.id.toLowerCase().includes(find) && (team === '' || watched.team === team),
+  );
+  const states = Map.groupBy(inAnyState, (view) => view.state);
+  const found = state === undefined ? inAnyState : (states.get(state) ?? []);
   const pages = Math.max(1, Math.ceil(found.length / PROJECTS_PER_PAGE));
   const page = Math.min(query.page, pages);
   const shown = found.slice((page - 1) * PROJECTS_PER_PAGE, page * PROJECTS_PER_PAGE);
-  return html`${views.length > PROJECTS_PER_PAGE ? finder(query.find) : ''}
+  const asked = { find: query.find, team, state: state ?? '', page };
+  teams.delete('');
+  return html`${views.length > PROJECTS_PER_PAGE || teams.size > 0 ? finder(asked, teams) : ''}
+  ${states.size > 1 || state !== undefined ? stateLinks(asked, states, inAnyState.length) : ''}
+  ${
+    team === query.team
+      ? ''
+      : html`<div class="state warn">
+          There is no team ${untrustedName(query.team)}, so projects of all teams are listed.
+        </div>`
+  }
+  ${
+    query.state === '' || state !== undefined
+      ? ''
+      : html`<div class="state warn">
+          There is no state ${untrustedName(query.state)}, so projects in all states are listed. The
+          states are ${PROJECT_STATES.join(', ')}.
+        </div>`
+  }
   ${
     shown.length === 0
-      ? html`<p>No project id contains this text.</p>`
+      ? html`<p>No project matches. <a href="?#projects">Show all</a></p>`
       : html`<ul class="projects">
           ${shown.map((view) => projectCard(view, historyOf(view, store, now), now))}
         </ul>`
   }
-  ${pages > 1 ? pager({ ...query, page }, pages, found.length) : ''}`;
+  ${pages > 1 ? pager(asked, pages, found.length) : ''}`;
 }
 
-function finder(find: string): Html {
-  return html`<form role="search" method="get">
+type Counted = ReadonlyMap<string, readonly ProjectView[]>;
+
+function finder({ find, team, state }: OverviewQuery, teams: Counted): Html {
+  const names = Array.from(teams.keys()).toSorted();
+  return html`<form role="search" method="get" action="#projects">
     <label for="find">Find by id</label>
     <input id="find" name="find" type="search" value="${find}" autocomplete="off" />
+    ${
+      names.length > 0 &&
+      html`<label for="team">Team</label>
+        <select id="team" name="team">
+          <option value="">All teams</option>
+          ${names.map((name) => {
+            const chosen = name === team ? html`selected` : '';
+            return html`<option value="${name}" ${chosen}>
+              ${name} (${grouped(teams.get(name)?.length ?? 0)})
+            </option>`;
+          })}
+        </select>`
+    }
+    ${state !== '' && html`<input type="hidden" name="state" value="${state}" />`}
     <button>Find</button>
   </form>`;
 }
 
-function pager({ find, page }: OverviewQuery, pages: number, total: number): Html {
-  const to = (other: number) =>
-    `?${new URLSearchParams({ ...(find === '' ? {} : { find }), page: `${other}` }).toString()}`;
+/** Links to the projects in each state, with their number. */
+function stateLinks(query: OverviewQuery, states: Counted, total: number): Html {
+  const link = (state: string, word: string, count: number) => {
+    const current = state === query.state ? html`aria-current="true"` : '';
+    return html`<a href="${linkTo({ ...query, state, page: 1 })}" ${current}
+      >${word} ${grouped(count)}</a
+    >`;
+  };
+  return html`<nav class="pager" aria-label="Projects by state">
+    ${link('', 'All', total)}
+    ${PROJECT_STATES.filter((state) => states.has(state) || state === query.state).map((state) =>
+      link(state, STATE_WORDS[state], states.get(state)?.length ?? 0),
+    )}
+  </nav>`;
+}
+
+function pager(query: OverviewQuery, pages: number, total: number): Html {
+  const { page } = query;
+  const to = (other: number) => linkTo({ ...query, page: other });
   return html`<nav class="pager" aria-label="Pages of projects">
     ${page > 1 ? html`<a rel="prev" href="${to(page - 1)}">Previous</a>` : ''}
     <span>Page ${grouped(page)} of ${grouped(pages)}, ${counted(total, 'project')}</span>
     ${page < pages ? html`<a rel="next" href="${to(page + 1)}">Next</a>` : ''}
   </nav>`;
+}
+
+function linkTo({ find, team, state, page }: OverviewQuery): string {
+  const filter = { find: find || undefined, team: team || undefined, state: state || undefined };
+  return `?${parameters({ ...filter, page: page === 1 ? undefined : `${page}` })}#projects`;
 }

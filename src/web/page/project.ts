@@ -19,7 +19,14 @@ import {
 } from './lists.ts';
 import { historyOf, ROWS_SHOWN, type PageData, type ProjectView, type Reading } from './model.ts';
 import { plot } from './plot.ts';
-import { expectationText, failuresText, objectiveText, untrustedName, type Html } from './text.ts';
+import {
+  expectationText,
+  failuresText,
+  objectiveText,
+  STATE_WORDS,
+  untrustedName,
+  type Html,
+} from './text.ts';
 
 /** Characters of a message that unfold: more than the longest error_msg has, unless some of them are escaped. */
 const WHOLE_MESSAGE = 8200;
@@ -189,14 +196,7 @@ function expected({ team, expect, expectations }: ShownProject): Html {
 function verdictOf(view: ProjectView | undefined): string {
   if (view === undefined) return 'Not configured';
   if (view.hasStuckPrompts) return 'Up, with stuck prompts';
-  return {
-    up: 'Up',
-    paused: 'Paused',
-    down: 'Down',
-    late: 'Late',
-    new: 'Not polled yet',
-    unknown: 'Unknown',
-  }[view.state];
+  return STATE_WORDS[view.state];
 }
 
 /** The page of a project that is neither configured nor stored. */

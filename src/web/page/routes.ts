@@ -80,16 +80,16 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
   });
 
   app.get('/', (context) => {
-    const find = (context.req.query('find') ?? '').slice(0, MAX_LENGTH);
-    const page = pageOf(context.req.query('page'));
-    return answer(context, ['/', find, page], async () => {
+    const asked = (name: string) => (context.req.query(name) ?? '').slice(0, MAX_LENGTH);
+    const filter = { find: asked('find'), team: asked('team'), state: asked('state') };
+    const query = { ...filter, page: pageOf(context.req.query('page')) };
+    return answer(context, ['/', query], async () => {
       const data = await overviews.get('', async () => {
         const now = clock.now();
         return { ...(await readOverview(content, now)), now };
       });
       const { now } = data;
       const lists = listContext(now, './', data);
-      const query = { find, page };
       const overview = overviewPage(data, content.monitor(), content.isScheduling(), query, lists);
       return { status: 200, body: await render(overview, now, './') };
     });

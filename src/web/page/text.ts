@@ -4,7 +4,7 @@ import type { Origin } from '../../domain/status.ts';
 import { beginningOf, onOneLine, visible } from '../../domain/visible.ts';
 import { counted, duration } from '../../domain/words.ts';
 import type { StoreFailureReason } from '../../monitor/errors.ts';
-import { isoTime } from '../../rows/fields.ts';
+import { isoTime, type ProjectState } from '../../rows/fields.ts';
 
 /** Markup made by hono's `html`, which escapes the texts in it. */
 export type Html = ReturnType<typeof html>;
@@ -152,6 +152,15 @@ export const STORE_FAILURE_WORDS: Readonly<Record<StoreFailureReason, string>> =
   corrupt: 'it is damaged',
   replaced: 'its file was deleted, moved or replaced',
   other: 'see the log, event store.commit_failed',
+};
+
+export const STATE_WORDS: Readonly<Record<ProjectState, string>> = {
+  down: 'Down',
+  late: 'Late',
+  new: 'Not polled yet',
+  unknown: 'Unknown',
+  up: 'Up',
+  paused: 'Paused',
 };
 
 /** Sign of each status, for readers who cannot distinguish the colours. */

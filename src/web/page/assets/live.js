@@ -67,7 +67,7 @@ async function refresh() {
 
 /** Whether the reader is typing, or has selected text to copy it. */
 function isBusy() {
-  return document.activeElement?.matches('input') || getSelection()?.isCollapsed === false;
+  return document.activeElement?.matches('input, select') || getSelection()?.isCollapsed === false;
 }
 
 function swap(next, title) {

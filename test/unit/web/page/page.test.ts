@@ -343,8 +343,100 @@ describe('projects on the status page', () => {
     expect(last.text).toContain('Page 3 of 3, 60 projects');
     expect(beyond.text).toContain('Page 3 of 3');
     expect(found.html.match(/<h3>/g)).toHaveLength(11);
-    expect(none.text).toContain('No project id contains this text.');
+    expect(none.text).toContain('No project matches.');
     expect(none.html).not.toContain('"><b>');
+  });
+});
+
+describe('the projects of the overview', () => {
+  /** Configures 60 projects, every second one of the team search, of which the first 30 are down. */
+  async function setUpMany() {
+    const world = await setUp();
+    const ids = Array.from({ length: 60 }, (_, index) => `project-${index}`);
+    await world.configure(ids);
+    for (const [index, id] of ids.entries()) {
+      world.change(id, { team: index % 2 === 0 ? 'search' : 'R&D' });
+      if (index < 30) await world.fail(id, 'timeout');
+    }
+    world.change('project-59', { pause: { until: undefined, polls: 'stop' } });
+    return world;
+  }
+  const shownIn = (html: string) => new Set(html.match(/(?<=<h3><a href="\.\/projects\/)[^"]*/g));
+  const linksIn = (html: string) =>
+    Array.from(
+      html.matchAll(/<a [^>]*href="(\?[^"]*#projects)"[^>]*>([^<]*)</g),
+      ([, to, words]) => [words?.trim(), to?.replaceAll('&amp;', '&')],
+    );
+
+  it('are counted by state, and restricted to a team, a state and a part of the id', async () => {
+    await using world = await setUpMany();
+
+    const every = await world.read();
+    const down = await world.read('/?state=DOWN&team=R%26D&find=project-1');
+
+    expect(linksIn(every.html).map(([words]) => words)).toEqual([
+      'All 60',
+      'Down 30',
+      'Not polled yet 29',
+      'Paused 1',
+      'Next',
+    ]);
+    expect(every.text).toMatch(/All teams R&amp;D \(30\) search \(30\)/);
+    expect(every.html.match(/<h3>/g)).toHaveLength(24);
+    expect(shownIn(down.html)).toEqual(
+      new Set([1, 11, 13, 15, 17, 19].map((number) => `project-${number}`)),
+    );
+    expect(linksIn(down.html).map(([words]) => words)).toEqual(['All 6', 'Down 6']);
+    expect((await world.read('/?find=project-59&state=down')).text).toContain(
+      'No project matches.',
+    );
+  });
+
+  it('keep what they are restricted to in every link and in the form', async () => {
+    await using world = await setUpMany();
+
+    const { html } = await world.read('/?find=PROJECT&team=search&state=new');
+    const last = await world.read('/?find=o&page=2');
+
+    const asked = 'find=PROJECT&team=search';
+    expect(linksIn(html)).toEqual([
+      ['All 30', `?${asked}#projects`],
+      ['Down 15', `?${asked}&state=down#projects`],
+      ['Not polled yet 15', `?${asked}&state=new#projects`],
+    ]);
+    expect(html).toMatch(/aria-current="true"\s*>Not polled yet 15/);
+    expect(html).toMatch(/name="find" type="search" value="PROJECT"/);
+    expect(html).toMatch(/<option value="search" selected>/);
+    expect(html).toContain('<input type="hidden" name="state" value="new" />');
+    expect(linksIn(last.html).slice(-2)).toEqual([
+      ['Previous', '?find=o#projects'],
+      ['Next', '?find=o&page=3#projects'],
+    ]);
+  });
+
+  it('are all listed, with a sentence, for a team or a state that does not exist', async () => {
+    await using world = await setUpMany();
+
+    const { text, html } = await world.read('/?team=%3Cb%3E&state=dwn');
+
+    expect(text).toContain('There is no team &lt;b&gt;, so projects of all teams are listed.');
+    expect(text).toContain(
+      'There is no state dwn, so projects in all states are listed. The states are down, late, new, unknown, up, paused.',
+    );
+    expect(text).toContain('Page 1 of 3, 60 projects');
+    expect(html).not.toContain('selected');
+  });
+
+  it('are kept apart by what they are restricted to', async () => {
+    await using world = await setUpMany();
+    const page = createPage(world.content);
+    const ask = async (path: string) => shownIn(await (await page.request(path)).text());
+
+    const [down, paused] = [await ask('/?state=down'), await ask('/?state=paused')];
+
+    expect(down).not.toContain('project-59');
+    expect(paused).toEqual(new Set(['project-59']));
+    expect(await ask('/?team=R%26D')).not.toEqual(await ask('/?team=search'));
   });
 });
 
