@@ -181,7 +181,7 @@ function shownProject(
   engine: Engine,
   scheduling: Scheduling,
 ): ShownProject {
-  const { id, datasets, team, expect } = project;
+  const { id, datasets, team, expect, idleSchedule } = project;
   const health = engine.health(id);
   return {
     id,
@@ -190,6 +190,7 @@ function shownProject(
     expect,
     health: health ?? NEVER_POLLED,
     isHealthKnown: health !== undefined,
+    isIdle: engine.mayPoll(id) && engine.scheduleOf(project) === idleSchedule,
     expectations: engine.expectations.of(id),
     pause: engine.pauseOf(project),
     nextPollAt: scheduling.next(id),

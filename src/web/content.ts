@@ -45,6 +45,8 @@ export interface WebContent {
 export interface ShownProject extends ProjectInMemory {
   /** False for a project of another worker as long as the store could not be read. */
   readonly isHealthKnown: boolean;
+  /** Whether it is polled by its schedule for idle projects. */
+  readonly isIdle: boolean;
 }
 
 /** Result of loading the configuration again. */

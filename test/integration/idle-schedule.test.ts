@@ -31,6 +31,7 @@ it(
       const url = await daemon.url();
       await daemon.line('project.baseline');
       await isIdle(url);
+      expect(await (await fetch(url)).text()).toContain('(idle schedule)');
 
       // Nothing but a request finds the prompt that runs; then the ordinary schedule sees it end.
       status = 'RUNNING';

@@ -144,11 +144,16 @@ export function polls(
   now: number,
   more: Parameters<typeof facts>[1] = [],
 ): Html {
-  const { health, nextPollAt } = view.watched;
+  const { health, nextPollAt, isIdle } = view.watched;
   const time = (ms: number | undefined) => (ms === undefined ? undefined : timeWithAge(ms, now));
   return facts('polls', [
     ['Last success', time(health.lastSuccessAt) ?? 'never'],
-    ['Next poll', time(nextPollAt) ?? 'not due'],
+    [
+      'Next poll',
+      nextPollAt === undefined
+        ? 'not due'
+        : html`${timeWithAge(nextPollAt, now)} ${isIdle ? '(idle schedule)' : ''}`,
+    ],
     ['Last failure', time(lastFailureAt(view))],
     ...view.longest.map((wait) => [`Longest ${wait.status}`, waitText(wait)] as const),
     ...more,

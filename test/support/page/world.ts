@@ -125,6 +125,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
           datasets,
           health: known,
           isHealthKnown: true,
+          isIdle: false,
           nextPollAt: clock.now() + 20 * SECOND,
           pause: undefined,
         });

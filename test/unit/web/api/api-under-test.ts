@@ -58,6 +58,7 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
           team: 'search',
           health: poller.health(id),
           isHealthKnown: true,
+          isIdle: false,
           nextPollAt: clock.now() + 5000,
           pause: undefined,
           expectations: UNLEARNED,

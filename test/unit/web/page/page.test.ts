@@ -438,6 +438,17 @@ describe('the projects of the overview', () => {
     expect(paused).toEqual(new Set(['project-59']));
     expect(await ask('/?team=R%26D')).not.toEqual(await ask('/?team=search'));
   });
+
+  it('say that their next poll is by the idle schedule', async () => {
+    await using world = await setUp();
+    world.change('alpha', { isIdle: true });
+    for (const path of ['/', '/projects/alpha']) {
+      expect((await world.read(path)).text).toMatch(
+        /Next poll in 20 s 2026-11-21 00:13:00 UTC \(idle schedule\)/,
+      );
+    }
+    expect((await world.read('/projects/beta')).text).not.toContain('idle');
+  });
 });
 
 describe('longest waiting prompts on the status page', () => {
