@@ -26,7 +26,8 @@ export function inForce(config: Config): object {
       max_response_size: formatSize(service.maxResponseBytes),
       max_items: service.maxItems,
       ca_file: authorities?.path,
-      proxy_url: service.proxyUrl,
+      // Only a login has this character.
+      proxy_url: service.proxyUrl?.includes('@') ? REDACTED : service.proxyUrl,
       prompt_url: config.promptUrl,
     },
     jitter: formatDuration(config.jitterMs),

@@ -77,13 +77,21 @@ describe('the configuration in force', () => {
 
   it('has every default and no secret', async () => {
     const text = `
-service: { base_url: https://evaluation.example.com, api_key_file: 8b1a9953c4611296a827abf8c47804d7 }
+service:
+  base_url: https://evaluation.example.com
+  api_key_file: 8b1a9953c4611296a827abf8c47804d7
+  proxy_url: http://us%40er:5ec2e7@proxy.example.com
 projects: [{ id: a }]
 heartbeat: { url: https://hc.example.com/5ec2e7 }
 notify: [{ name: hook, type: webhook, url: https://hook.example.com/5ec2e7 }]`;
     const shown = inForce(await loadText(directory, text));
     expect(shown).toMatchObject({
-      service: { timeout: '10s', max_response_size: '64MiB', retries: 3 },
+      service: {
+        timeout: '10s',
+        max_response_size: '64MiB',
+        retries: 3,
+        proxy_url: '[redacted]',
+      },
       projects: [
         {
           id: 'a',
