@@ -351,12 +351,12 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       await using opened = await openPage(browser, `${server.url}/projects/alpha`, BERLIN);
       const moves = opened.page.locator('#transitions ~ table time');
       expect(await moves.allTextContents()).toEqual([
-        '2026-10-25 02:30:00 UTC+01:00',
-        '2026-10-25 02:30:00 UTC+02:00',
+        '2026-10-25 02:30:00 UTC+1',
+        '2026-10-25 02:30:00 UTC+2',
       ]);
       expect(await moves.first().getAttribute('title')).toBe('2026-10-25 01:30:00 UTC');
       const axis = opened.page.locator('.plot time').first();
-      expect(await axis.textContent()).toBe('04:45 UTC+02:00');
+      expect(await axis.textContent()).toBe('04:45 UTC+2');
       expect(await axis.getAttribute('title')).toBe('02:45 UTC');
       expect(opened.wrong).toEqual([]);
     });
@@ -379,11 +379,11 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       expect(await page.evaluate(DESCRIBE_FOCUS)).toBe('seen button Times: UTC');
       const before = await asOf.innerText();
       expect(before).toMatch(/:00 UTC$/);
-      expect(await asOf.getAttribute('title')).toMatch(/:00 UTC\+01:00$/);
+      expect(await asOf.getAttribute('title')).toMatch(/:00 UTC\+1$/);
       world.clock.advance(MINUTE);
       await stream.send('transition');
       await expect.poll(() => asOf.innerText(), SLOW).not.toBe(before);
-      expect(await asOf.getAttribute('title')).toMatch(/:00 UTC\+01:00$/);
+      expect(await asOf.getAttribute('title')).toMatch(/:00 UTC\+1$/);
 
       await opened.visit(`${server.url}/projects/alpha`);
       expect(await choice.innerText()).toBe('Times: UTC');
@@ -407,7 +407,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
 
       const shown = () => page.evaluate<string[]>('shown');
       await expect.poll(shown, SLOW).not.toEqual([]);
-      expect((await shown()).filter((text) => !/ UTC\+0[12]:00$/.test(text))).toEqual([]);
+      expect((await shown()).filter((text) => !/ UTC\+[12]$/.test(text))).toEqual([]);
       expect(await page.getByRole('status').innerText()).toBe('');
     });
 

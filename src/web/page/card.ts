@@ -40,7 +40,7 @@ export function stateLine({ watched, state, snapshot }: ProjectView, now: number
   const { pause } = watched;
   if (state === 'paused') {
     const until = pause?.until === undefined ? '' : html` until ${utcTime(pause.until)}`;
-    return html`<p class="state warn"><strong>⏸ Paused</strong>${until}: it is not polled</p>`;
+    return html`<p class="state warn"><strong>‖ Paused</strong>${until}: it is not polled</p>`;
   }
   if (state === 'up') {
     const quiet = pause === undefined ? '' : ', in maintenance: no alerts, no messages';

@@ -80,7 +80,7 @@ export function ago(ms: number, now: number): string {
 
 /** A time in UTC, which the script shows in the reader's zone, and how long ago it was. */
 export function timeWithAge(ms: number, now: number): Html {
-  return html`<span class="when"><span class="ago">${ago(ms, now)}</span> ${utcTime(ms)}</span>`;
+  return html`<span>${ago(ms, now)} ${utcTime(ms)}</span>`;
 }
 
 /** A time in UTC, to the second. */

@@ -124,14 +124,14 @@ function stateText() {
 }
 
 /**
- * `2026-11-29 17:05:00 UTC+01:00`; short, `17:05 UTC+01:00`. The offset tells equal times of a night in autumn apart.
+ * `2026-11-29 17:05:00 UTC+1`; short, `17:05 UTC+5:30`. The offset tells equal times of a night in autumn apart.
  */
 function timeText(date, inUtc, isShort) {
   const minutes = inUtc ? 0 : -date.getTimezoneOffset();
   const iso = new Date(date.getTime() + minutes * 60_000).toISOString();
   const offset = new Date(Math.abs(minutes) * 60_000).toISOString().slice(11, 16);
-  const zone = minutes === 0 ? 'UTC' : `UTC${minutes < 0 ? '-' : '+'}${offset}`;
-  return `${isShort ? iso.slice(11, 16) : iso.slice(0, 19).replace('T', ' ')} ${zone}`;
+  const hours = `${minutes < 0 ? '-' : '+'}${offset.replaceAll(/^0|:00$/g, '')}`;
+  return `${isShort ? iso.slice(11, 16) : iso.slice(0, 19).replace('T', ' ')} UTC${minutes === 0 ? '' : hours}`;
 }
 
 /** Shows the times as chosen, and in the tooltips the other way. */
