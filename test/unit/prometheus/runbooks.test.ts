@@ -29,17 +29,21 @@ it('every alert links its runbook, and there is no other', () => {
   expect(linked).toEqual(named.map((file) => `${FILES_ADDRESS}/docs/runbooks/${file}`));
 });
 
-it.each(pages)('$file has the same sections as every other page', ({ file, text }) => {
-  const structure = [...text.matchAll(/^(?:#+ .*|\*\*[^*]*:\*\*)/gm)].map(([heading]) => heading);
-  expect(structure).toEqual([
-    `# ${file.replace('.md', '')}`,
-    '**Summary:**',
-    '**Impact:**',
-    '## Diagnose',
-    '## Fix',
-    '## False alarms',
-  ]);
-});
+it.each(pages)(
+  '$file has the same sections as every other page, on one screen',
+  ({ file, text }) => {
+    const structure = [...text.matchAll(/^(?:#+ .*|\*\*[^*]*:\*\*)/gm)].map(([heading]) => heading);
+    expect(structure).toEqual([
+      `# ${file.replace('.md', '')}`,
+      '**Summary:**',
+      '**Impact:**',
+      '## Diagnose',
+      '## Fix',
+      '## False alarms',
+    ]);
+    expect(text.split('\n').length, 'lines').toBeLessThan(60);
+  },
+);
 
 it('the shell blocks have valid syntax, and can be pasted without comments', async () => {
   const blocks = [...pages.flatMap(({ text }) => shellBlocks(text)), ...definitions];
