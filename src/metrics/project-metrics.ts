@@ -374,6 +374,7 @@ const NEVER_LISTED: ListingSnapshot = {
   transitions: [],
   lastFailureAt: undefined,
   oldest: new Map(),
+  isIdle: false,
   errors: [],
 };
 

@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { ErrorTotal } from '../domain/failure.ts';
-import { UNFINISHED_STATUSES, type Kind } from '../domain/status.ts';
+import type { Kind } from '../domain/status.ts';
 import type { Summary } from '../domain/summary.ts';
 import type { PollHealth, ProjectFigures, ProjectSnapshot } from '../monitor/ports/store.ts';
 import { toListingSnapshot } from './rows.ts';
@@ -42,12 +42,9 @@ export class Figures {
     return this.#projects.get(project)?.summaries;
   }
 
-  /** Whether no prompt of the project is PENDING or RUNNING; false while that is not known. */
+  /** Whether the prompts of the project are idle; false while that is not known. */
   isIdle(project: string): boolean {
-    const { baselined, counts } = this.summaries(project)?.prompt ?? {};
-    return (
-      baselined === true && UNFINISHED_STATUSES.every((status) => (counts?.[status] ?? 0) === 0)
-    );
+    return this.snapshot(project)?.listings.get('prompt')?.isIdle === true;
   }
 
   /** Changes the health of a project, if it is one of these, and its listings that have another summary. */

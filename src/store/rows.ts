@@ -322,6 +322,7 @@ const NEVER_LISTED: Readonly<Record<Kind, ListingSnapshot>> = {
 
 function snapshotOf(kind: Kind, summary: Summary): ListingSnapshot {
   const { counts, missing = 0, gone = 0, failedAt, oldest, totals = [] } = summary;
+  const isIdle = UNFINISHED_STATUSES.every((status) => !counts?.[status]) && !summary.finishing;
   return {
     counts: new Map(statusesOf(kind).map((status) => [status, counts?.[status] ?? 0])),
     missing,
@@ -334,6 +335,7 @@ function snapshotOf(kind: Kind, summary: Summary): ListingSnapshot {
         return since === undefined ? [] : [[status, since] as const];
       }),
     ),
+    isIdle: summary.baselined === true && isIdle,
     errors: [],
   };
 }

@@ -1,6 +1,6 @@
 import { Option } from 'commander';
 import type { ProjectConfig } from '../../config/config.ts';
-import { PROMPT_STATUSES, UNFINISHED_STATUSES } from '../../domain/status.ts';
+import { PROMPT_STATUSES } from '../../domain/status.ts';
 import { grouped } from '../../domain/words.ts';
 import type { ProjectSnapshot } from '../../monitor/ports/store.ts';
 import { projectFields, type ProjectInMemory, type ProjectState } from '../../rows/fields.ts';
@@ -114,8 +114,7 @@ function inMemory(
   now: number,
 ): ProjectInMemory {
   const { schedule, idleSchedule = schedule, timezone } = project;
-  const counts = listings.get('prompt')?.counts;
-  const isIdle = health.up && UNFINISHED_STATUSES.every((status) => !counts?.get(status));
+  const isIdle = health.up && listings.get('prompt')?.isIdle === true;
   const pause = pauseAt(project.pauses, now);
   const next = parseSchedule(isIdle ? idleSchedule : schedule, timezone).nextAfter(now);
   const nextPollAt = pause?.polls === 'stop' ? undefined : next;

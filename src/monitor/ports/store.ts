@@ -106,6 +106,8 @@ export interface ListingSnapshot {
   readonly lastFailureAt: number | undefined;
   /** For each of PENDING and RUNNING, when its oldest record was first seen in that status, epoch ms. */
   readonly oldest: ReadonlyMap<UnfinishedStatus, number>;
+  /** Whether none is PENDING or RUNNING, and no experiment waits for the next listing to finish; false before the first listing. */
+  readonly isIdle: boolean;
   /** Settled failures of prompts by error_id, usually at most 22 entries; empty for datasets. */
   readonly errors: readonly ErrorTotal[];
 }
@@ -410,7 +412,7 @@ export interface Store extends StoreReader {
     projects: readonly string[],
     limit: number,
   ): Promise<readonly ExperimentRow[]>;
-  /** Whether no prompt of the project is PENDING or RUNNING, as of the last commit of its listing; false before the first. */
+  /** Whether the prompts of the project are idle, as of the last commit of their listing. */
   isIdle(project: string): boolean;
   /** Stores the health of a poll that could not be committed, as soon as that succeeds, unless newer health comes first. */
   keepHealth(project: string, health: PollHealth): void;

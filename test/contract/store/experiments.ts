@@ -102,10 +102,12 @@ export function describeExperiments(h: Harness): void {
       expect(isFinishing()).toEqual([true, false]);
       await h.reopen();
       expect(isFinishing()).toEqual([true, false]);
+      expect(h.store.isIdle('p')).toBe(false);
       await poll({ a: ['COMPLETED', 'e'] }, 2500, false);
       expect(isFinishing()).toEqual([true, false]);
       expect((await poll({ a: ['COMPLETED', 'e'] }, 3000)).finishes).toHaveLength(1);
       expect(isFinishing()).toEqual([false, false]);
+      expect(h.store.isIdle('p')).toBe(true);
     });
 
     it('do not finish by a commit that is refused', async () => {

@@ -100,6 +100,7 @@ function emptyListing(statuses: readonly Status[]) {
     transitions: [],
     lastFailureAt: undefined,
     oldest: new Map(),
+    isIdle: false,
     errors: [],
   };
 }

@@ -21,6 +21,7 @@ export function listing(fields: Partial<ListingSnapshot> = {}): ListingSnapshot 
     transitions: [],
     lastFailureAt: undefined,
     oldest: new Map(),
+    isIdle: false,
     errors: [],
     ...fields,
   };
