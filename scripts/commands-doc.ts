@@ -1,4 +1,4 @@
-import type { Command } from 'commander';
+import type { Command, Option } from 'commander';
 import { createProgram } from '../src/cli/main.ts';
 
 let written = '';
@@ -8,24 +8,51 @@ const program = await createProgram(() => () => Promise.resolve(), undefined, {
   },
   getOutHelpWidth: () => 100,
 });
+const commands = program.commands.flatMap((command) => runnable(command, command.name()));
+const uses = Map.groupBy(
+  commands.flatMap(({ command }) => command.options),
+  rowOf,
+);
 
+/** An option that several commands have, which the page describes once. */
+const isShared = (option: Option) => (uses.get(rowOf(option))?.length ?? 0) > 1;
+
+function runnable(command: Command, path: string): { command: Command; path: string }[] {
+  if (command.commands.length === 0) return [{ command, path }];
+  return command.commands.flatMap((each) => runnable(each, `${path} ${each.name()}`));
+}
+
+function rowOf({ flags, description, defaultValueDescription }: Option): string {
+  const preset =
+    defaultValueDescription === undefined ? '' : ` (default: ${defaultValueDescription})`;
+  return `| \`${flags}\` | ${description}${preset} |`;
+}
+
+/** Returns the help of a command without the description, which the list has, and without the shared options. */
 function helpOf(command: Command): string {
   written = '';
-  command.outputHelp();
+  command
+    .helpOption(false)
+    .description('')
+    .configureHelp({
+      visibleOptions: ({ options }) => options.filter((option) => !isShared(option)),
+    })
+    .outputHelp();
   return written.trim();
 }
 
-function sections(command: Command, path: string): string {
-  const below = command.commands.map((each) => sections(each, `${path} ${each.name()}`));
-  if (below.length > 0) return below.join('');
-  return `\n## ${path}\n\n\`\`\`text\n${helpOf(command)}\n\`\`\`\n`;
+function section({ command, path }: { command: Command; path: string }): string {
+  const description = command.description();
+  const shared = command.options.filter(isShared).map(({ long }) => `\`${long}\``);
+  const also =
+    shared.length === 0 ? '' : ` Also has [${shared.join(', ')}](#options-of-several-commands).`;
+  return `\n## ${path}\n\n${description}.${also}\n\n\`\`\`text\n${helpOf(command)}\n\`\`\`\n`;
 }
 
-function overview(command: Command, path: string): readonly string[] {
-  if (command.commands.length > 0)
-    return command.commands.flatMap((each) => overview(each, `${path} ${each.name()}`));
-  return [`| [\`${path}\`](#${path.replaceAll(' ', '-')}) | ${command.description()} |`];
-}
+const overview = commands.map(
+  ({ command, path }) => `- [\`${path}\`](#${path.replaceAll(' ', '-')}): ${command.description()}`,
+);
+const sharedRows = [...uses].filter(([, options]) => options.length > 1).map(([row]) => row);
 
 /** Returns docs/commands.md, made from the help texts. */
 export function commandsDocument(): string {
@@ -33,10 +60,27 @@ export function commandsDocument(): string {
 
 <!-- Made from the help texts by npm run generate. -->
 
-From a checkout, run \`npm run --silent evalwatch -- <command>\`. \`--help\` prints the help of a command. Exit codes: 0 success, 1 failure, 2 bad usage or bad configuration. Results go to stdout, everything else to stderr. Only \`run\` and \`poll\` need an API key. Commands that read the store also work while a daemon runs.
+What failed today, and why:
 
-| command | description |
+\`\`\`console
+$ evalwatch failures --since 24h --limit 2
+transition_id  time                  project         prompt_id      prompt_name               settled  reason  error_id             error_msg
+2437           2026-11-29T16:54:00Z  search-ranking  prompt-001239  tool choice v2 #1239      yes      -       DATASET_ROW_INVALID  Column "expected" is empty in row 206.
+2433           2026-11-29T16:53:58Z  search-ranking  prompt-001240  self-critique loop #1240  yes      -       DATASET_ROW_INVALID  Column "expected" is empty in row 206.
+\`\`\`
+
+**Which configuration?** A command reads the file that \`--config\` names; without it, the one that the variable \`EVALWATCH_CONFIG\` names; without both, \`config/evalwatch.yaml\` below the current directory. \`evalwatch check\` names it. \`--store FILE\` reads a store or a backup without a configuration. \`wait\`, \`simulate\` and \`demo\` read none.
+
+**How is it run?** In a clone, as \`npm run --silent evalwatch -- failures\`; in a container, in Kubernetes and with systemd [as listed here](operations.md#commands-by-deployment). \`--help\` prints the help of a command. Only \`run\` and \`poll\` need an API key. Commands that read the store also work while a daemon runs.
+
+**What comes out?** Results on stdout, everything else on stderr. Exit codes: 0 success, 1 failure, 2 bad usage or bad configuration ([all](specification.md#exit-codes)).
+
+${overview.join('\n')}
+
+## Options of several commands
+
+| option | meaning |
 | --- | --- |
-${program.commands.flatMap((command) => overview(command, command.name())).join('\n')}
-${program.commands.map((command) => sections(command, command.name())).join('')}`;
+${sharedRows.join('\n')}
+${commands.map(section).join('')}`;
 }

@@ -151,9 +151,8 @@ export type CsvColumn<Row> = readonly [
 ];
 
 /** Paragraph of the help of each command that writes CSV. */
-export const CSV_HELP = `CSV is for spreadsheets: UTF-8 with a byte order mark. Line breaks, control characters and invisible characters are
-written as escapes such as \\u001b. An apostrophe is put before a text that begins with = + - or @, also full-width,
-because a spreadsheet could run it as a formula.`;
+export const CSV_HELP = `CSV is for spreadsheets: UTF-8 with a byte order mark. Line breaks and invisible characters are escapes such as
+\\u001b. A text that begins with = + - or @, also full-width, has an apostrophe before it, so that it is no formula.`;
 
 /** Returns the byte order mark, without which Excel does not read the file as UTF-8, and the names of the columns. */
 export function csvHeader<Row>(columns: readonly CsvColumn<Row>[]): string {

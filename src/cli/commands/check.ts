@@ -28,15 +28,15 @@ interface CheckOptions extends Options {
 }
 
 const HELP = `
-Opens no store, sends nothing to receivers, and no request without --connect. With it, makes each request of the daemon
-once for each project: the prompts, the datasets if they are watched, and the details of one FAILED
-prompt. Prints how many prompts there are by status, how large the listing is and how long it took;
-exits 1 if a request fails. Limits are printed as configured. \`auto\` is learned from the
-project's own prompts. Until enough are known, the time in parentheses applies. Warns if a variable
-with an API key, an address or a secret is not set, if base_url ends in /v2 or is an example, and if
-a limit is shorter than the time between two polls. Exits 1 if an API key, the address of the
-database, of the heartbeat or of a receiver, or the secret of a receiver, is unusable or its file is
-missing. If the configuration is invalid, prints every error and exits 2.
+Opens no store, sends no message, and no request without --connect. With it, sends each request of the daemon once for
+each project: the prompts, the datasets if they are watched, and the details of one FAILED prompt. Prints how many prompts
+there are by status, how large the listing is and how long it took.
+
+Limits are printed as configured. \`auto\` is learned from the project's own prompts; until enough are known, the time in
+parentheses applies.
+
+Warns of what may be wrong, such as a base_url that ends in /v2, or a variable that is not set. Exits 1 if a request fails,
+or if a key, an address or a secret is unusable or its file is missing. Exits 2 with every error of the configuration.
 
 Examples:
   evalwatch check --config config/evalwatch.yaml

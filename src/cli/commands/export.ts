@@ -21,8 +21,8 @@ const COLUMNS: readonly CsvColumn<TransitionRow>[] = [
 const PAGE_SIZE = 5000;
 
 const HELP = `
-${CSV_HELP} NDJSON is for programs: one JSON object a line, with JSON's own
-escapes, so that every value is exact.
+${CSV_HELP}
+NDJSON is for programs: one JSON object a line, every value exact.
 
 Examples:
   evalwatch export --since 7d --format csv > week.csv

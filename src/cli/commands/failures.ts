@@ -71,7 +71,7 @@ Examples:
   evalwatch failures --project checkout-bot --limit 5 --json
   evalwatch failures --since 7d --limit 10000 --format csv > failures.csv
   evalwatch failures --cause 1842023dd3c6ad55
-  evalwatch failures --follow --json | jq -r .prompt_id`;
+  evalwatch failures --follow --json | jq --unbuffered -r .prompt_id`;
 
 export const defineFailures: Define = (command, run) => {
   command

@@ -47,7 +47,7 @@ const HELP = `
 Examples:
   evalwatch transitions --since 24h
   evalwatch transitions --project checkout-bot --follow
-  evalwatch transitions --follow --json | jq 'select(.to == "FAILED")'`;
+  evalwatch transitions --follow --json | jq --unbuffered 'select(.to == "FAILED")'`;
 
 export const defineTransitions: Define = (command, run) => {
   command.option('--follow', 'keep printing new changes as they are recorded');
