@@ -69,11 +69,11 @@ transition_id  time                  project         prompt_id      prompt_name 
 2433           2026-11-29T16:53:58Z  search-ranking  prompt-001240  self-critique loop #1240  yes      -       DATASET_ROW_INVALID  Column "expected" is empty in row 206.
 \`\`\`
 
-**Which configuration?** A command reads the file that \`--config\` names; without it, the one that the variable \`EVALWATCH_CONFIG\` names; without both, \`config/evalwatch.yaml\` below the current directory. \`evalwatch check\` names it. \`--store FILE\` reads a store or a backup without a configuration. \`wait\`, \`simulate\` and \`demo\` read none.
+- **Which configuration**: a command reads the file that \`--config\` names; without it, the one that the variable \`EVALWATCH_CONFIG\` names; without both, \`config/evalwatch.yaml\` below the current directory. \`evalwatch check\` names it. \`--store FILE\` reads a store or a backup without a configuration. \`wait\`, \`simulate\` and \`demo\` read none.
+- **How it is run**: in a clone, as \`npm run --silent evalwatch -- failures\`; in a container, in Kubernetes and with systemd [as listed here](operations.md#commands-by-deployment). \`--help\` prints the help of a command. Only \`run\` and \`poll\` need an API key. Commands that read the store also work while a daemon runs.
+- **What comes out**: results on stdout, everything else on stderr. Exit codes: 0 success, 1 failure, 2 bad usage or bad configuration ([all](specification.md#exit-codes)).
 
-**How is it run?** In a clone, as \`npm run --silent evalwatch -- failures\`; in a container, in Kubernetes and with systemd [as listed here](operations.md#commands-by-deployment). \`--help\` prints the help of a command. Only \`run\` and \`poll\` need an API key. Commands that read the store also work while a daemon runs.
-
-**What comes out?** Results on stdout, everything else on stderr. Exit codes: 0 success, 1 failure, 2 bad usage or bad configuration ([all](specification.md#exit-codes)).
+All commands:
 
 ${overview.join('\n')}
 

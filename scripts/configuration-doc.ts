@@ -76,27 +76,42 @@ export function configurationDocument(): string {
 
 <!-- Made from the schema by npm run generate. -->
 
-evalwatch reads one YAML file. \`evalwatch init\` writes [one](../config/evalwatch.yaml) that has every option with a comment; or start with the required ones:
+Start with the required options:
 
 \`\`\`yaml
 service:
-  base_url: https://evaluation.example.com
+  base_url: https://evaluation.example.com # the address in front of /v2
   api_key_file: ../secrets/evaluation_api_key
 projects:
   - id: checkout-bot
 \`\`\`
 
-\`evalwatch check\` validates a file and prints the schedule and the limits of each project, with \`--verbose\` also when it is polled next; with \`--connect\` it also tries each project once at the service. Editors can use [config/evalwatch.schema.json](../config/evalwatch.schema.json).
+Then check the file. This names each error with its line, tries each project once at the service, and says what is in force:
 
-- **Required** are \`service.base_url\`, at least one project, and one source of the API key for each project: \`api_key_file\` or \`api_key_env\`, in the project or in \`service\`, and not both in one place.
-- **Errors**: an unknown key, a wrong type, a duplicate project and a bad cron expression are errors. All errors are reported at once, with \`file:line:column\`.
-- **Values**: write durations as \`500ms\`, \`10s\`, \`5m\`, \`1h\`, \`90d\` or \`1h30m\`, and sizes as \`512KiB\` or \`64MiB\`. Relative paths are resolved against the directory of the file. An empty section has its defaults.
-- **Schedules** are [cron expressions](specification.md#cron-expressions); daylight saving affects them [as specified](specification.md#schedules).
-- **Store**: a SQLite file (\`path\`), or a PostgreSQL database for several workers ([scaling.md](scaling.md)), not both.
-- **Heartbeat**: the address of a [dead man's switch](alerting.md#the-heartbeat-of-evalwatch), in this file or in a file of its own.
-- **Messages**: whom evalwatch tells by itself, in a chat, by e-mail or by a webhook ([notifications.md](notifications.md)). Addresses and secrets are in files, which are read before each attempt, or in environment variables.
-- **Expectations**: the alerts compare each project with its \`expect\`; the rules file of Prometheus needs no change. [Learned limits](specification.md#learned-limits) follow the durations of the project's own prompts.
-- **Reload**: send SIGHUP to the process, or \`POST /-/reload\` if \`web.enable_lifecycle\` is on. \`evalwatch run --watch-config\` reloads by itself when the file changes. \`store\`, \`web.listen\`, \`web.config_file\`, and turning TLS on or off need a restart: a reload that changes one of them is rejected and changes nothing ([rules](specification.md#reload)).
+\`\`\`sh
+export EVALWATCH_CONFIG=$PWD/etc/evalwatch.yaml
+evalwatch check --connect
+\`\`\`
+
+**Which file?** The daemon and each command read the one that \`--config\` names; without it, the one that the variable \`EVALWATCH_CONFIG\` names; without both, \`config/evalwatch.yaml\` below the current directory.
+
+What to set, to
+
+- poll more or less often: \`schedule\`, \`idle_schedule\`: [cron expressions](specification.md#cron-expressions), also with [daylight saving](specification.md#schedules);
+- stop polls and alerts for a while: \`paused\`, \`maintenance\` ([rules](specification.md#pauses));
+- be told without Prometheus: \`notify\` ([set it up](notifications.md)), \`heartbeat\` for evalwatch itself ([set it up](alerting.md#the-heartbeat-of-evalwatch));
+- say what is normal: \`expect\`; limits are [learned](specification.md#learned-limits) until you set them;
+- open it to other machines: \`web.listen\`, with [TLS and a login](web-configuration.md);
+- route alerts to teams: \`team\` ([alerting](alerting.md#teams));
+- keep projects in files of their own: \`projects_files\` ([rules](specification.md#projects-files));
+- run several workers: \`store.postgres_url_file\` instead of \`store.path\` ([scaling](scaling.md)).
+
+For all of it:
+
+- **Keys**: each project needs one of \`api_key_file\` and \`api_key_env\`, its own or that of \`service\`.
+- **Values**: write durations as \`500ms\`, \`10s\`, \`5m\`, \`90d\` or \`1h30m\`, and sizes as \`512KiB\` or \`64MiB\`. Relative paths begin at the directory of the file. An empty section has its defaults; an unknown key is an error.
+- **Reload**: SIGHUP applies the file as a whole or changes nothing, and \`run --watch-config\` does so when the file changes ([how](operations.md#change-the-configuration)). \`store\`, \`web.listen\`, \`web.config_file\`, and turning TLS on or off need a restart.
+- **In force**: \`evalwatch check --print\` prints the file with all defaults. [config/evalwatch.yaml](../config/evalwatch.yaml), which \`evalwatch init FILE\` writes, has every option with a comment. Editors can use [its schema](../config/evalwatch.schema.json).
 
 ## Top level
 
@@ -104,7 +119,7 @@ ${table(schema, hasOptions)}
 ${sections.join('')}
 ## Environment
 
-These environment variables override options of the file. An empty variable counts as unset. \`EVALWATCH_STORE_PATH\` has no effect if the file names a PostgreSQL database. \`EVALWATCH_CONFIG\` names the file if \`--config\` does not.
+These variables override options of the file. An empty one counts as unset. \`EVALWATCH_STORE_PATH\` has no effect if the file names a PostgreSQL database.
 
 | variable | overrides |
 | --- | --- |

@@ -35,9 +35,9 @@ import { isPattern } from './projects-files.ts';
 
 const keySource = {
   api_key_file: path(
-    'File that contains the API key; relative to this file. It is read before each request; white space around the key is ignored.',
+    'File with the API key, read before each request. White space around the key is ignored.',
   ).optional(),
-  api_key_env: variableName('Environment variable that contains the API key, instead of a file.'),
+  api_key_env: variableName('Environment variable with the API key, instead of a file.'),
 };
 
 /** An address without login, query and fragment. */
@@ -59,7 +59,7 @@ const service = {
   ...keySource,
   timeout: duration(
     ['10s', '100ms', '10m'],
-    'Time limit of one attempt, including its body. Waiting for a slot, for the rate limit, or until evalwatch has parsed and stored what came before does not count.',
+    'Time limit of one attempt with its body, without the wait for a slot or for the rate limit.',
   ),
   retries: wholeNumber(
     [3, 0, 10],
@@ -84,7 +84,7 @@ const service = {
     'Maximum number of items in a listing. A larger listing is rejected.',
   ),
   ca_file: path(
-    'PEM file with the CA certificates to trust instead of the default ones, which need not be roots; relative to this file.',
+    'PEM file with the certificates of the authorities to trust instead of the default ones.',
   ).optional(),
   proxy_url: parsedText('an address', parseProxyUrl)
     .meta({
@@ -99,7 +99,7 @@ const service = {
   )
     .meta({
       description:
-        "Address of a prompt at the service's own pages, with {prompt_id} and, if needed, {project}: the status page links each prompt to it.",
+        "Address of a prompt at the service's own pages, with {prompt_id} and, if needed, {project}, for links.",
       pattern:
         '^(?=.*\\{prompt_id\\})[hH][tT][tT][pP][sS]?://[^\\s\\\\?#/@{}]+[/?#]([^\\s\\\\{}]|\\{(prompt_id|project)\\})*$',
     })
@@ -113,7 +113,7 @@ const stateLimit = (status: string, [atFirst, max]: readonly [string, string]) =
   durationOr(
     ['auto', 'off'],
     ['30m', '1s', '365d'],
-    `How long a prompt may be ${status}. \`auto\` is learned from the project's own prompts (5m to ${max}), and ${atFirst} until enough are known; \`off\` sets no limit.`,
+    `How long a prompt may be ${status}: \`auto\` is learned (5m to ${max}; at first ${atFirst}), \`off\` sets no limit.`,
   );
 const maxFailureRatio = () => {
   const error = wrongValue('a number from 0 to 0.8, or off');
@@ -210,23 +210,21 @@ const isNoAddress = (value: string) => !ADDRESS.test(value);
 const NOT_A_PATH = 'must be the path of a file that contains the address, not the address itself';
 
 const store = {
-  path: path('SQLite database; relative to this file.')
+  path: path('SQLite database.')
     .refine((value) => !/(^|\/)postgres(ql)?:\//i.test(value), {
       error:
         'must be the path of a SQLite file; for PostgreSQL use postgres_url_file or postgres_url_env',
     })
     .prefault('data/evalwatch.db'),
   postgres_url_file: path(
-    'File that contains the postgres:// address of a database, with its login; relative to this file. It selects PostgreSQL instead of path, for several workers.',
+    'File with the postgres:// address of a database and its login, instead of path, for several workers.',
   )
     .refine(isNoAddress, { error: NOT_A_PATH })
     .optional(),
-  postgres_url_env: variableName(
-    'Environment variable that contains the address of the database, instead of a file.',
-  ),
+  postgres_url_env: variableName('Environment variable with this address, instead of a file.'),
   lease: duration(
     ['10s', '5s', '5m'],
-    'PostgreSQL only: time after which other workers take over the projects of a worker that is silent.',
+    'PostgreSQL only: time after which other workers take over the projects of a silent one.',
   ),
   retention: duration(
     ['90d', '1s', '3650d'],
@@ -251,8 +249,7 @@ const web = {
     )
     .prefault([])
     .meta({
-      description:
-        'Further host names that browsers may use for evalwatch if it has neither TLS nor a login. Always allowed: IP addresses, the host of listen, localhost, names without a dot and, if listen is not a loopback address, names such as evalwatch.local.',
+      description: 'Further host names that browsers may use if there is neither TLS nor a login.',
     }),
   external_url: parsedText(
     'the address at which people open evalwatch, such as https://evalwatch.example.com',
@@ -260,20 +257,20 @@ const web = {
   )
     .meta({
       description:
-        'Address at which people open evalwatch, perhaps through a proxy and with a path. Alerts and the dashboard link its pages, and its host counts as one of allowed_hosts.',
+        'Address at which people open evalwatch, for links in alerts and messages. Its host is one of allowed_hosts.',
       pattern: HTTP_ADDRESS,
     })
     .optional(),
   enable_lifecycle: flag(false, 'Allow POST /-/reload and POST /-/poll.'),
   config_file: path(
-    "TLS and basic authentication, in the format of Prometheus' exporter-toolkit; relative to this file.",
+    "File with TLS and logins, in the format of Prometheus' exporter-toolkit.",
   ).optional(),
 };
 
 const metrics = {
   experiments: wholeNumber(
     [0, 0, 100],
-    'Number of experiments of each project whose prompts are counted by status, each with series of its own: the newest ones that have not finished.',
+    'How many experiments of each project have series of their own, the newest ones that have not finished.',
   ),
 };
 
@@ -290,13 +287,11 @@ const heartbeat = {
   url: parsedText('an address', parseHeartbeatUrl)
     .meta({
       description:
-        "Address that is requested after each minute in which every due poll was made, such as a check of a dead man's switch. It is treated as a secret.",
+        'Address that is requested after each minute in which every due poll was made. It is a secret.',
       pattern: URL_PATTERN,
     })
     .optional(),
-  url_file: path(
-    'File that contains the address instead; relative to this file. It is read before each request.',
-  )
+  url_file: path('File with the address instead, read before each request.')
     .refine(isNoAddress, { error: NOT_A_PATH })
     .optional(),
 };
@@ -315,9 +310,7 @@ const listOf = <Item extends z.ZodType>(item: Item, what: string) =>
     .min(1, { error: `must be a list of ${what}, not empty` });
 
 const addressFile = (description: string) =>
-  path(`${description}; relative to this file. It is read before each attempt.`)
-    .refine(isNoAddress, { error: NOT_A_PATH })
-    .optional();
+  path(description).refine(isNoAddress, { error: NOT_A_PATH }).optional();
 
 const receiver = {
   name: shortName('the name of the receiver').meta({
@@ -329,25 +322,24 @@ const receiver = {
   }),
   url: parsedText('an address', parseHeartbeatUrl)
     .meta({
-      description:
-        '`webhook`: address that messages are posted to, if it contains no secret. Else, and for `slack` and `teams`, use url_file or url_env.',
+      description: '`webhook`: address that messages are posted to, if it contains no secret.',
       pattern: URL_PATTERN,
     })
     .optional(),
-  url_file: addressFile('`webhook`, `slack`, `teams`: file that contains the address'),
-  url_env: variableName('Environment variable that contains this address, instead of a file.'),
+  url_file: addressFile('`webhook`, `slack`, `teams`: file with the address, which is a secret.'),
+  url_env: variableName('Environment variable with this address, instead of a file.'),
   secret_file: path(
-    '`webhook`: file that contains the secret that messages are signed with, as Standard Webhooks has it: `whsec_` and 24 to 64 bytes in Base64; relative to this file. It is read before each attempt.',
+    '`webhook`: file with the secret that signs messages: `whsec_` and 24 to 64 bytes in Base64.',
   )
     .refine((value) => !value.startsWith('whsec_'), {
       error: 'must be the path of a file that contains the secret, not the secret itself',
     })
     .optional(),
-  secret_env: variableName('Environment variable that contains this secret, instead of a file.'),
+  secret_env: variableName('Environment variable with this secret, instead of a file.'),
   smtp_url_file: addressFile(
-    '`email`: file that contains the address of the mail server, with its login, such as smtps://user:password@mail.example.com',
+    '`email`: file with the address of the mail server, such as smtps://user:password@mail.example.com.',
   ),
-  smtp_url_env: variableName('Environment variable that contains this address, instead of a file.'),
+  smtp_url_env: variableName('Environment variable with this address, instead of a file.'),
   from: mailAddress()
     .meta({
       description: '`email`: address of the sender, such as `evalwatch <evalwatch@example.com>`.',
@@ -362,12 +354,12 @@ const receiver = {
     .prefault(['failed', 'stuck', 'down'])
     .meta({
       description:
-        'What to tell: prompts that `failed`, prompts that `completed`, experiments that `finished`, prompts that are `stuck` longer than their limit, projects that are `down` because they cannot be polled.',
+        'What to tell: prompts that `failed`, `completed` or are `stuck`, experiments that `finished`, projects that are `down`.',
     }),
   teams: listOf(shortName('the name of a team'), 'names of teams')
     .meta({
       description:
-        'Tell only of the projects of these teams, and of those in projects. Without both, of all projects.',
+        'Tell only of projects of these teams, and of those in projects; without both, of all.',
     })
     .optional(),
   projects: listOf(text('the id of a project', wrongValue), 'ids of projects')
@@ -399,7 +391,7 @@ const root = {
   idle_schedule: schedule()
     .meta({
       description:
-        'When projects without a prompt that is PENDING or RUNNING are polled instead, to send fewer requests; without it, always by schedule.',
+        'When projects without a prompt that is PENDING or RUNNING are polled instead, to send fewer requests.',
     })
     .optional(),
   timezone: timezone().prefault('UTC').meta({ description: 'IANA time zone of the schedules.' }),
@@ -436,7 +428,7 @@ const root = {
     .prefault([])
     .meta({
       description:
-        'Files with further projects, each a list such as `projects` in YAML or JSON: paths, or patterns such as `projects.d/*.yaml`; relative to this file.',
+        'Files with further projects, each a list such as `projects`: paths, or patterns such as `projects.d/*.yaml`.',
     }),
   store: mapping(store).prefault({}).meta({ description: 'Where statuses are stored.' }),
   web: mapping(web).prefault({}).meta({ description: 'Metrics, health and the status page.' }),
@@ -453,7 +445,7 @@ const root = {
     .prefault([])
     .meta({
       description:
-        'Who is told by messages, beside the alerts of Prometheus: in a chat, by e-mail or by a webhook.',
+        'Who is told by messages, with or without Prometheus: in a chat, by e-mail or by a webhook.',
     }),
 };
 
