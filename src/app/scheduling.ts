@@ -63,8 +63,11 @@ export class Scheduling {
     engine.observe((event) => {
       if (event.type === 'scheduler.started_poll') this.#waiting.get(event.project)?.();
       if (event.type === 'poll.finished') this.#afterPoll(event.project);
+      if (event.type === 'project.resumed') this.#resting.delete(event.project);
     });
-    engine.worker?.onChange(() => {
+    engine.worker?.onChange(({ taken }) => {
+      // Another worker may have polled it since.
+      for (const { project } of taken) this.#resting.delete(project);
       // After a lost lease, thousands of changes can come in one turn of the event loop.
       if (!this.#isOutdated) setImmediate(() => this.apply());
       this.#isOutdated = true;
@@ -271,16 +274,9 @@ export class Scheduling {
     return this.#isRunning ? await this.#poll(id, run) : undefined;
   }
 
-  /** Polls. The first poll after a pause says that it found what moved meanwhile. */
   async #poll(id: string, run: PollRun): Promise<FinishedPoll | undefined> {
-    const since = this.#engine.health(id)?.lastPollAt;
     // A poll that the pause has not stopped ends no pause.
-    const isFirst = this.#resting.has(id) && !this.#isPaused(id);
-    const finished = await this.#engine.poll(id, run);
-    if (isFirst && finished && finished.failure === undefined && this.#resting.delete(id)) {
-      const { transitions } = finished;
-      this.#engine.emit({ type: 'project.resumed', project: id, since, transitions });
-    }
-    return finished;
+    const endsPause = this.#resting.has(id) && !this.#isPaused(id);
+    return await this.#engine.poll(id, { ...run, endsPause });
   }
 }

@@ -217,11 +217,15 @@ export type MonitorEvent =
     }
   | { readonly type: 'scheduler.started_poll'; readonly project: string; readonly lagMs: number }
   | { readonly type: 'scheduler.overlapped'; readonly project: string }
-  /** The first poll after a pause has ended, and found what moved meanwhile. `since` is the last poll before it, epoch ms. */
+  /**
+   * The first poll after a pause has found what moved meanwhile, which is emitted next. `since` is the last poll before it, `at`
+   * is the time of what it found, epoch ms.
+   */
   | {
       readonly type: 'project.resumed';
       readonly project: string;
       readonly since: number | undefined;
+      readonly at: number;
       readonly transitions: number;
     }
   | { readonly type: 'scheduler.missed'; readonly project: string; readonly count: number };

@@ -156,6 +156,11 @@ export class Poller {
       transitions: transitions.length,
       changed: changes.size > 0,
     };
+    if (run.endsPause === true && failure === undefined) {
+      const { lastPollAt: since } = memory.health;
+      const moved = { since, at: found.at, transitions: transitions.length };
+      emit({ type: 'project.resumed', project: id, ...moved });
+    }
     memory.health = health;
     // A refused poll is repeated: anomalies of a poll that ended are counted once.
     this.#emitAnomalies(id, found.anomalies, memory);

@@ -47,22 +47,35 @@ export class Drafts {
     this.#options = options;
   }
 
-  failed(project: ConfiguredProject, { count, moves, causes: found }: DueMoves): Message {
+  failed(
+    project: ConfiguredProject,
+    { count, moves, causes: found }: DueMoves,
+    isAfterPause: boolean,
+  ): Message {
     const prompts = moves.map((row) => ({ ...this.#promptRef(project, row), ...outcomeOf(row) }));
-    const data = { ...this.#projectRef(project), count, prompts, causes: causesOf(found) };
+    const about = { ...this.#projectRef(project), count, after_pause: isAfterPause };
+    const data = { ...about, prompts, causes: causesOf(found) };
     return { ...this.#head(), type: 'prompts.failed', data };
   }
 
-  completed(project: ConfiguredProject, { count, moves }: DueMoves): Message {
+  completed(
+    project: ConfiguredProject,
+    { count, moves }: DueMoves,
+    isAfterPause: boolean,
+  ): Message {
     const prompts = moves.map((row) => this.#promptRef(project, row));
-    const data = { ...this.#projectRef(project), count, prompts };
+    const data = { ...this.#projectRef(project), count, after_pause: isAfterPause, prompts };
     return { ...this.#head(), type: 'prompts.completed', data };
   }
 
-  finished(project: ConfiguredProject, { count, finishes }: DueMoves): Message {
+  finished(
+    project: ConfiguredProject,
+    { count, finishes }: DueMoves,
+    isAfterPause: boolean,
+  ): Message {
     const { externalUrl } = this.#options.addresses();
     const experiments = finishes.map((row) => finishedExperiment(row, externalUrl));
-    const data = { ...this.#projectRef(project), count, experiments };
+    const data = { ...this.#projectRef(project), count, after_pause: isAfterPause, experiments };
     return { ...this.#head(), type: 'experiments.finished', data };
   }
 

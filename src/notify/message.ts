@@ -73,6 +73,11 @@ const experiment = z.object({
   ),
 });
 
+const after_pause = z
+  .boolean()
+  .describe(
+    'Whether the first poll after a pause saw one of those that the list names move, or end: it did so at any time since the poll before.',
+  );
 const prompts = <Each extends z.ZodType>(each: Each) =>
   project.extend({
     count: count.describe('Number of prompts, also of those that the list leaves out.'),
@@ -80,6 +85,7 @@ const prompts = <Each extends z.ZodType>(each: Each) =>
   });
 const experiments = project.extend({
   count: count.describe('Number of experiments, also of those that the list leaves out.'),
+  after_pause,
   experiments: z.array(experiment).min(1).max(MAX_EXPERIMENTS).describe('The first one first.'),
 });
 const projects = z.object({
@@ -97,8 +103,8 @@ const event = <Type extends string, Data extends z.ZodType>(type: Type, data: Da
     data,
   });
 const messageSchema = z.discriminatedUnion('type', [
-  event('prompts.failed', prompts(failedPrompt).extend({ causes })),
-  event('prompts.completed', prompts(prompt)),
+  event('prompts.failed', prompts(failedPrompt).extend({ after_pause, causes })),
+  event('prompts.completed', prompts(prompt).extend({ after_pause })),
   event('prompts.stuck', prompts(stuckPrompt)),
   event('prompts.recovered', prompts(stuckPrompt)),
   event('experiments.finished', experiments),

@@ -86,6 +86,8 @@ export class Outbox {
   /** When the last message of a kind and project was answered, monotonic ms. */
   readonly #answeredAt = new Map<string, number>();
   readonly #watched = new Map<string, Watched>();
+  /** The time of what the first poll after the last pause found, by project, epoch ms. */
+  readonly #resumedAt = new Map<string, number>();
   /** The stored messages, also of projects that other processes poll. */
   #stored: readonly StoredMessage[] = [];
   /** Whether the receiver is subscribed, and its stored messages were read. */
@@ -122,6 +124,8 @@ export class Outbox {
         const due = this.#due.get(keyOf(kind, event.project));
         if (due !== undefined) this.#awaitOutcomes(due, OUTCOME_MS);
       }
+    } else if (type === 'project.resumed') {
+      this.#resumedAt.set(event.project, event.at);
     } else if (type === 'experiment.finished') {
       const { project, finishId: id } = event.finish;
       this.#note('finished', project, { id });
@@ -371,7 +375,11 @@ export class Outbox {
     });
     const { count, old, last = noted, waitsSince } = found;
     if (found.last !== undefined) {
-      const message = count > 0 ? this.#drafts[kind](project, found) : undefined;
+      const resumedAt = this.#resumedAt.get(project.id);
+      const isAfterPause =
+        found.moves.some(({ at }) => at === resumedAt) ||
+        found.finishes.some(({ endedAt }) => endedAt === resumedAt);
+      const message = count > 0 ? this.#drafts[kind](project, found, isAfterPause) : undefined;
       const told = [{ project: project.id, promptId: '', mark: last }];
       if (!(await this.#store({ kind, token, told, message }))) return;
       if (old > 0 && untoldUntil === undefined) onGivenUp({ receiver, kind }, project.id, old);

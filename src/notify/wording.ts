@@ -86,6 +86,15 @@ const MAX_URL = 1000;
 
 /** Words a message. */
 export function wordingOf(message: Message): Wording {
+  const wording = wordsOf(message);
+  const { data } = message;
+  if (!('after_pause' in data && data.after_pause)) return wording;
+  const { why } = wording;
+  const pause = `${why.length === 0 ? '' : '; '}seen by the first poll after a pause`;
+  return { ...wording, why: [...why, pause] };
+}
+
+function wordsOf(message: Message): Wording {
   const { type } = message;
   if (type === 'prompts.failed') return aboutFailures(message);
   if (type === 'prompts.completed') {

@@ -784,6 +784,37 @@ export function describeNotifications(h: Harness): void {
       expect(givenUp).toEqual([]);
     });
 
+    it('say what the first poll after a pause saw', async () => {
+      const { outbox, see, show, told } = start({ ...ALL, on: ['completed', 'finished'] });
+      const resume = () =>
+        outbox.observe({
+          type: 'project.resumed',
+          project: 'p',
+          since: undefined,
+          at: clock.now(),
+          transitions: 1,
+        });
+      const saw = async () =>
+        (await told(2 * MINUTE)).map(({ data }) => 'after_pause' in data && data.after_pause);
+      await told(0);
+      resume();
+      await see('p', { a: 'COMPLETED' });
+      await see('q', { a: 'COMPLETED' });
+      clock.advance(SECOND);
+      await see('p', { a: 'COMPLETED', b: 'COMPLETED' });
+      expect(await saw()).toEqual([true, false]);
+      await see('p', { a: 'COMPLETED', b: 'COMPLETED', c: 'COMPLETED' });
+      expect(await saw()).toEqual([false]);
+
+      // An experiment finishes a poll after it has ended.
+      await show('p', { x: ['RUNNING', 'nightly'] });
+      resume();
+      await show('p', { x: ['FAILED', 'nightly'] });
+      clock.advance(SECOND);
+      await show('p', { x: ['FAILED', 'nightly'] });
+      expect(await saw()).toEqual([true]);
+    });
+
     it('give up what was a day old before the process began', async () => {
       await start().told(0);
       const before = start();

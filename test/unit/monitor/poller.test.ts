@@ -57,10 +57,10 @@ async function setUp() {
       isFinishing: (id) => store.isFinishing(id),
     },
   });
-  const poll = (project: PolledProject = { id: 'p', datasets: false }) => {
+  const poll = (project: PolledProject = { id: 'p', datasets: false }, endsPause = false) => {
     clock.advance(1000);
     const now = clock.now();
-    return poller.poll(project, { dueAt: now - 50, nextAt: now + 1000 });
+    return poller.poll(project, { dueAt: now - 50, nextAt: now + 1000, endsPause });
   };
   return {
     clock,
@@ -110,6 +110,32 @@ describe('a successful poll', () => {
         .map((event) => event.transition.transitionId)
         .toReversed(),
     );
+  });
+
+  it('that ends a pause says so before what moved, and one that fails does not', async () => {
+    const { service, poll, log, clock, store } = given;
+    service.shows(listingOf({ a: 'RUNNING' }));
+    await poll();
+    const since = clock.now();
+    service.fails('timeout');
+    await poll(undefined, true);
+    expect(log.of('project.resumed')).toEqual([]);
+    log.clear();
+    service.shows(listingOf({ a: 'FAILED' }));
+
+    await poll(undefined, true);
+
+    const [resumed, moved] = log.events.slice(1);
+    const at = clock.now();
+    expect(resumed).toEqual({
+      type: 'project.resumed',
+      project: 'p',
+      since: since + 1000,
+      at,
+      transitions: 1,
+    });
+    expect(moved).toMatchObject({ type: 'record.transition' });
+    expect(await store.transitions({})).toMatchObject([{ at }]);
   });
 
   it('emits the baseline with a count of each status and no transitions', async () => {

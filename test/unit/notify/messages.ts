@@ -31,6 +31,7 @@ export const failed: MessageOf<'prompts.failed'> = {
   data: {
     ...project,
     count: 3,
+    after_pause: false,
     prompts: [
       {
         prompt_id: 'p-1841',
@@ -77,12 +78,13 @@ export const failed: MessageOf<'prompts.failed'> = {
   },
 };
 
-export const completed: Message = {
+export const completed: MessageOf<'prompts.completed'> = {
   ...envelope,
   type: 'prompts.completed',
   data: {
     ...project,
     count: 1,
+    after_pause: false,
     prompts: [{ prompt_id: 'p-7', prompt_name: 'Price of a bundle', url: `${PROMPTS}/p-7` }],
   },
 };
@@ -121,7 +123,7 @@ const nightly = {
 export const finished: MessageOf<'experiments.finished'> = {
   ...envelope,
   type: 'experiments.finished',
-  data: { ...project, count: 1, experiments: [nightly] },
+  data: { ...project, count: 1, after_pause: false, experiments: [nightly] },
 };
 
 export const severalFinished: MessageOf<'experiments.finished'> = {
@@ -130,6 +132,7 @@ export const severalFinished: MessageOf<'experiments.finished'> = {
   data: {
     ...project,
     count: 12,
+    after_pause: false,
     experiments: [
       nightly,
       {
@@ -260,6 +263,7 @@ export function withText(text: string): readonly Message[] {
       ...failed,
       data: {
         ...about,
+        after_pause: true,
         prompts: ten({
           ...prompt,
           time: envelope.timestamp,
@@ -270,17 +274,25 @@ export function withText(text: string): readonly Message[] {
         causes: hostile.causes,
       },
     },
-    { ...envelope, type: 'prompts.completed', data: { ...about, prompts: ten(prompt) } },
+    {
+      ...envelope,
+      type: 'prompts.completed',
+      data: { ...about, after_pause: true, prompts: ten(prompt) },
+    },
     { ...stuck, data: { ...about, prompts: ten({ ...waiting, ...prompt }) } },
     {
       ...envelope,
       type: 'prompts.recovered',
       data: { ...about, prompts: ten({ ...waiting, ...prompt, until: envelope.timestamp }) },
     },
-    { ...finished, data: { ...about, count: 1, experiments: [hostile] } },
+    { ...finished, data: { ...about, count: 1, after_pause: true, experiments: [hostile] } },
     {
       ...finished,
-      data: { ...about, experiments: ten({ ...hostile, causes: hostile.causes.slice(0, 1) }) },
+      data: {
+        ...about,
+        after_pause: true,
+        experiments: ten({ ...hostile, causes: hostile.causes.slice(0, 1) }),
+      },
     },
     { ...down, data: { url, count: 1, projects: [bad] } },
     {

@@ -47,6 +47,17 @@ describe('headline', () => {
     expect(titleOf(message)).toBe(expected);
   });
 
+  const seen = 'seen by the first poll after a pause';
+  it.each([
+    [all.failed, `failed: OUTPUT_PARSE_ERROR 2, TIMEOUT 1; ${seen}`],
+    [all.completed, `completed: ${seen}`],
+    [all.finished, `38 completed, 2 failed (OUTPUT_PARSE_ERROR 2); ${seen}`],
+    [all.severalFinished, `finished: ${seen}`],
+  ])('of what a poll saw after a pause: %#', ({ data, ...message }, expected) => {
+    const told = { ...message, data: { ...data, after_pause: true } } as Message;
+    expect(titleOf(told).slice(-expected.length)).toBe(expected);
+  });
+
   const causes = (...counts: readonly (readonly [string | null, number])[]) =>
     counts.map(([error_id, count], index) => ({
       cause: String(index),
