@@ -216,11 +216,14 @@ function routed(
     const [id, prompt = PROMPT] = ids;
     return isProject(id) && prompt === PROMPT ? { statuses: [200], ...shown } : refused('row', 404);
   }
-  const [first, project = '', ...more] = segments;
-  if (first === 'projects' && project !== '' && more.length === 0) {
+  const [first, project = '', part, name, ...more] = segments;
+  const isWhole = part === undefined;
+  const isPart = (part === 'experiments' || part === 'prompts') && name && more.length === 0;
+  if (first === 'projects' && project !== '' && (isWhole || isPart)) {
     if (!isRead) return refused('projects', 405);
-    const statuses = isMalformed ? [404, 200] : [isProject(project) ? 200 : 404];
-    return { statuses, shows: 'href="../assets/', route: 'projects' };
+    const isKnown = isProject(project) && (isWhole || (part === 'prompts' && name === PROMPT));
+    const statuses = isMalformed ? [404, 200] : [isKnown ? 200 : 404];
+    return { statuses, shows: `href="${isWhole ? '../' : '../../../'}assets/`, route: 'projects' };
   }
   return refused('nothing', 404);
 }

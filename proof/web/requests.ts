@@ -140,7 +140,13 @@ function makeTarget(
   if (chance(0.03)) path = pick(assets);
   if (chance(0.06)) {
     const id = encodeURIComponent(chance(0.8) ? pick(PROJECTS) : pick(SCRAPS));
-    path = pick([`/projects/${id}`, `/api/v1/projects/${id}`, `/api/v1/prompts/${id}/${PROMPT}`]);
+    path = pick([
+      `/projects/${id}`,
+      `/projects/${id}/prompts/${PROMPT}`,
+      `/projects/${id}/experiments/x`,
+      `/api/v1/projects/${id}`,
+      `/api/v1/prompts/${id}/${PROMPT}`,
+    ]);
   }
   let target = path;
   if (chance(0.25))

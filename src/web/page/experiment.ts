@@ -3,7 +3,13 @@ import { counted } from '../../domain/words.ts';
 import { facts, section, type Page } from './layout.ts';
 import { experimentCounts, experimentState, type ListContext } from './lists.ts';
 import type { ExperimentData } from './model.ts';
-import { failureSections, promptSection, wayBack, type ProjectQuery } from './project.ts';
+import {
+  failureSections,
+  missingPage,
+  promptSection,
+  wayBack,
+  type ProjectQuery,
+} from './project.ts';
 import { capitalized, plainName, timeWithAge, untrustedName } from './text.ts';
 
 /** The page of one experiment. */
@@ -17,21 +23,10 @@ export function experimentPage(
   const heading = html`${wayBack(context.root, project)}
     <h1>${untrustedName(experiment)}</h1>`;
   if (store?.row === undefined) {
-    const summary = store === undefined ? 'The store cannot be read' : 'Unknown experiment';
     const why =
-      store === undefined
-        ? ''
-        : html`<p>
-            No prompt of this project is in it. If there were some, they are gone or in another
-            experiment by now.
-          </p>`;
-    return {
-      title: `${summary} · ${of}`,
-      summary: `${summary}.`,
-      main: html`${heading}
-        <p class="state bad"><strong>✗ ${summary}</strong></p>
-        ${why}`,
-    };
+      store &&
+      'No prompt of this project is in it. If there were some, they are gone or in another experiment by now.';
+    return missingPage('experiment', of, heading, why);
   }
   const { row } = store;
   const time = (ms: number | undefined) => ms !== undefined && timeWithAge(ms, context.now);

@@ -7,6 +7,8 @@ export interface Page {
   /** Text that a screen reader announces when it has changed; plain text, without ages. */
   readonly summary: string;
   readonly main: Html;
+  /** Whether there is no such page, and this one says so. */
+  readonly isUnknown?: boolean;
 }
 
 /** What all pages share. */

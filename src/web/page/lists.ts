@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import { causeOf } from '../../domain/cause.ts';
 import type { ExperimentState, PromptCounts } from '../../domain/experiment.ts';
 import { NO_ERROR_INFO_WORDS } from '../../domain/failure.ts';
-import { experimentPath, projectPath } from '../../domain/page-path.ts';
+import { experimentPath, projectPath, promptPath } from '../../domain/page-path.ts';
 import { promptUrl } from '../../domain/prompt-url.ts';
 import { PROMPT_STATUSES, UNFINISHED_STATUSES, type Status } from '../../domain/status.ts';
 import { counted, duration, grouped } from '../../domain/words.ts';
@@ -48,18 +48,24 @@ export interface ListContext {
   readonly project: string | undefined;
   /** Experiment of the page; undefined if the list has rows of several experiments. */
   readonly experiment: string | undefined;
+  /** Prompt of the page; undefined if the list has rows of several prompts. */
+  readonly prompt: string | undefined;
   /** The configured projects of the page. */
   readonly views: readonly ProjectView[];
 }
 
-export function projectLink(id: string, root: string): Html {
-  return html`<a href="${root}${projectPath(id)}">${shortUntrusted(id).shown}</a>`;
+/** A name that is cut, linked if it has a page. */
+function linkTo(path: string | undefined, name: string, root: string): Html {
+  const { shown } = shortUntrusted(name);
+  return path === undefined ? shown : html`<a href="${root}${path}">${shown}</a>`;
 }
 
-function experimentLink(project: string, experiment: string, root: string): Html {
-  const path = experimentPath(project, experiment);
-  const { shown } = shortUntrusted(experiment);
-  return path === undefined ? shown : html`<a href="${root}${path}">${shown}</a>`;
+export function projectLink(id: string, root: string): Html {
+  return linkTo(projectPath(id), id, root);
+}
+
+export function experimentLink(project: string, experiment: string, root: string): Html {
+  return linkTo(experimentPath(project, experiment), experiment, root);
 }
 
 /** The experiment of a prompt, where it is not that of the page. */
@@ -85,10 +91,11 @@ export function failureList(
           <div class="head">
             ${badge('FAILED')}
             ${context.project === undefined ? projectLink(row.project, context.root) : ''}
-            <div class="id">${promptId(row, context)}</div>
+            ${context.prompt === undefined ? html`<div class="id">${promptId(row, context)}</div>` : ''}
             ${timeWithAge(row.at, context.now)}
           </div>
-          ${nameLine(row.promptName)} ${experimentLine(row, context)} ${failureDetails(row, whole)}
+          ${context.prompt === undefined ? html`${nameLine(row.promptName)} ${experimentLine(row, context)}` : ''}
+          ${failureDetails(row, whole)} ${causeLine(row, context)}
         </li>`,
     )}
   </ol>`;
@@ -111,6 +118,15 @@ function failureDetails({ settlement }: FailureRow, whole: number): Html {
       ${settlement.errorMsgTruncated ? html`<p class="quiet">Cut at 8,192 bytes.</p>` : ''}
     </dd>
   </dl>`;
+}
+
+/** On the page of a prompt, the cause of a failure. */
+function causeLine({ project, cause }: FailureRow, { prompt, root }: ListContext): Html | '' {
+  if (prompt === undefined || cause === undefined) return '';
+  const path = `${root}api/v1/failures?${parameters({ project, cause })}`;
+  return html`<p class="quiet">
+    Cause <code>${cause}</code>: <a href="${path}">all its failures as JSON</a>
+  </p>`;
 }
 
 /**
@@ -209,7 +225,6 @@ function waitIn(row: StatusRow, { views, now }: ListContext): Wait {
 }
 
 export function transitionTable(rows: readonly TransitionRow[], context: ListContext): Html {
-  if (rows.length === 0) return NONE;
   return table(
     'Transitions, newest first',
     ['Prompt or dataset', 'Transition', 'Seen'],
@@ -230,7 +245,6 @@ export function transitionTable(rows: readonly TransitionRow[], context: ListCon
 
 /** Prompts of one project with their status. */
 export function promptTable(rows: readonly StatusRow[], context: ListContext): Html {
-  if (rows.length === 0) return NONE;
   return table(
     'Prompts, newest change first',
     ['Prompt', 'Status', 'Since'],
@@ -306,16 +320,24 @@ function promptCell(row: StatusRow, context: ListContext): Html {
   ${experimentLine(row, context)}`;
 }
 
-/** The id of a prompt, linked to its page at the service where there is an address. */
+/** The id of a prompt, linked to its page, with a link to the service. */
 function promptId(row: Pick<StatusRow, 'project' | 'promptId'>, context: ListContext): Html {
-  const url = context.promptUrl && promptUrl(context.promptUrl, row);
-  if (!url) return untrustedName(row.promptId);
-  const { shown, isWhole } = shortUntrusted(row.promptId);
-  // A long id unfolds, which it cannot inside a link.
-  return isWhole
-    ? html`<a href="${url}" rel="noreferrer">${shown}</a>`
-    : html`${untrustedName(row.promptId)}
-        <a href="${url}" rel="noreferrer">Open at the service</a>`;
+  const { project, promptId: id } = row;
+  return html`${linkTo(promptPath(project, id), id, context.root)} ${serviceLink(row, context, '↗')}`;
+}
+
+/** A link to a prompt at the service, where it has an address. */
+export function serviceLink(
+  row: Pick<StatusRow, 'project' | 'promptId'>,
+  { promptUrl: template }: ListContext,
+  text: string,
+): Html | undefined {
+  const url = template === undefined ? undefined : promptUrl(template, row);
+  if (url === undefined) return undefined;
+  const name = 'Open at the service';
+  return html`<a class="out" href="${url}" rel="noreferrer" title="${name}" aria-label="${name}"
+    >${text}</a
+  >`;
 }
 
 function nameLine(promptName: string | undefined): Html | '' {
@@ -332,10 +354,11 @@ function idCell(id: Html, project: string, context: ListContext): Html {
 }
 
 /** The cells of a row, of which the first one names it. */
-type Row = readonly [name: Html, ...cells: Html[]];
+export type Row = readonly [name: Html, ...cells: Html[]];
 
 /** Repeats the implicit roles: on a phone the cells of a row are stacked by CSS, and some browsers then drop the roles. */
-function table(caption: string, headings: readonly string[], rows: readonly Row[]): Html {
+export function table(caption: string, headings: readonly string[], rows: readonly Row[]): Html {
+  if (rows.length === 0) return NONE;
   return html`<table role="table">
     <caption>
       ${caption}

@@ -47,6 +47,8 @@ export const ROWS_SHOWN = {
   overview: { failures: 10, transitions: 20, prompts: 0, experiments: 0 },
   project: { failures: 20, transitions: 30, prompts: 50, experiments: 20 },
 } as const;
+/** Maximum number of moves on the page of a prompt. */
+export const MOVES_SHOWN = 100;
 
 /** What a page shows, of all projects or of one. */
 export interface PageData {
@@ -79,8 +81,9 @@ export interface Reading {
   readonly withoutExperiment: PromptCounts;
 }
 
-/** What the page of an experiment shows. */
+/** What the page of an experiment, and of a prompt, shows. */
 export type ExperimentData = NonNullable<Awaited<ReturnType<typeof readExperiment>>>;
+export type PromptData = NonNullable<Awaited<ReturnType<typeof readPrompt>>>;
 
 /** A configured project with its rows of the store. */
 export interface ProjectView {
@@ -151,6 +154,29 @@ export async function readExperiment(
       content.store.statuses({ ...of, status, limit: maxPrompts }),
     ]);
     return { row, causes, failures, prompts };
+  });
+  await ownTurn();
+  return { store, views: viewsOf(configured, undefined, now) };
+}
+
+/**
+ * Reads what the page of a prompt shows, without a row if it is gone or unknown, and one move more than are shown; undefined if
+ * its project is neither configured nor stored.
+ */
+export async function readPrompt(
+  content: WebContent,
+  of: Pick<StatusRow, 'project' | 'promptId'>,
+  now: number,
+) {
+  const configured = await knownProject(content, of.project);
+  if (configured === undefined) return undefined;
+  const store = await unlessStoreFails(async () => {
+    const [[row], moves, failures] = await Promise.all([
+      content.store.statuses(of),
+      content.store.transitions({ ...of, limit: MOVES_SHOWN + 1 }),
+      content.store.failures({ ...of, limit: ROWS_SHOWN.project.failures }),
+    ]);
+    return { row, moves, failures };
   });
   await ownTurn();
   return { store, views: viewsOf(configured, undefined, now) };

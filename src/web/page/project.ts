@@ -2,7 +2,7 @@ import { html } from 'hono/html';
 import { PROMPT_STATUSES, UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { PromptStatus, UnfinishedStatus } from '../../domain/status.ts';
 import { duration } from '../../domain/words.ts';
-import type { StatusRow } from '../../monitor/ports/store.ts';
+import type { FailureRow, StatusRow } from '../../monitor/ports/store.ts';
 import type { ShownProject } from '../content.ts';
 import { countsOf, polls, stateLine, unmonitoredSince } from './card.ts';
 import { facts, section, type Page } from './layout.ts';
@@ -35,6 +35,8 @@ export interface ProjectQuery {
   readonly project: string;
   /** That of the page, if it is the page of an experiment. */
   readonly experiment?: string;
+  /** That of the page, if it is the page of a prompt. */
+  readonly prompt?: string;
   /** Restricts the list of prompts; undefined lists all. */
   readonly status: PromptStatus | undefined;
   /** A status that was asked for and does not exist. */
@@ -131,13 +133,14 @@ function lists(
 }
 
 /** Where to read more, if a list has as many rows as a page shows. */
-function moreRows(
+export function moreRows(
   name: keyof typeof ROWS_SHOWN.project,
   rows: readonly unknown[],
-  { project, experiment, root }: ListContext,
+  { project, experiment, prompt, root }: ListContext,
+  shown: number = ROWS_SHOWN.project[name],
 ): Html | '' {
-  if (rows.length < ROWS_SHOWN.project[name]) return '';
-  const path = `${root}api/v1/${name}?${parameters({ project, experiment })}`;
+  if (rows.length < shown) return '';
+  const path = `${root}api/v1/${name}?${parameters({ project, experiment, prompt_id: prompt })}`;
   return html`<p class="quiet">
     Only the newest are shown. <a href="${path}">All ${name} as JSON</a>
   </p>`;
@@ -149,11 +152,15 @@ export function failureSections(
   context: ListContext,
 ): Html {
   return html`${section('causes', 'Causes of failures', causeList(causes, context))}
-  ${section(
+  ${failureSection(failures, context)}`;
+}
+
+export function failureSection(failures: readonly FailureRow[], context: ListContext): Html {
+  return section(
     'failures',
     'Newest failures',
     html`${failureList(failures, WHOLE_MESSAGE, context)} ${moreRows('failures', failures, context)}`,
-  )}`;
+  );
 }
 
 /** The prompts of the page, in one status or all. */
@@ -202,6 +209,7 @@ function verdictOf(view: ProjectView | undefined): string {
 /** The page of a project that is neither configured nor stored. */
 export function unknownProjectPage(project: string, root: string): Page {
   return {
+    isUnknown: true,
     title: 'Unknown project · evalwatch',
     summary: 'Unknown project.',
     main: html`${wayBack(root)}
@@ -210,5 +218,23 @@ export function unknownProjectPage(project: string, root: string): Page {
         There is no project ${untrustedName(project)} in the configuration or in the store. If it
         was removed, the store has deleted its rows by now.
       </div>`,
+  };
+}
+
+/** The page of what is not in the store; `why` is undefined while the store cannot be read. */
+export function missingPage(
+  what: string,
+  of: string,
+  heading: Html,
+  why: string | undefined,
+): Page {
+  const summary = why === undefined ? 'The store cannot be read' : `Unknown ${what}`;
+  return {
+    isUnknown: why !== undefined,
+    title: `${summary} · ${of}`,
+    summary: `${summary}.`,
+    main: html`${heading}
+      <p class="state bad"><strong>✗ ${summary}</strong></p>
+      ${why === undefined ? '' : html`<p>${why}</p>`}`,
   };
 }

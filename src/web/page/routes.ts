@@ -9,8 +9,10 @@ import type { ConnectionEnv } from '../limits.ts';
 import { PATHS } from '../paths.ts';
 import { experimentPage } from './experiment.ts';
 import { layout, type Page } from './layout.ts';
-import { readExperiment, readOverview, readProject, type PageData } from './model.ts';
+import type { ListContext } from './lists.ts';
+import { readExperiment, readOverview, readProject, readPrompt, type PageData } from './model.ts';
 import { overviewPage } from './overview.ts';
+import { promptPage } from './prompt.ts';
 import { projectPage, unknownProjectPage, type ProjectQuery } from './project.ts';
 
 /** Allows the own files of the page only: no inline script or style, no other host, no frame. */
@@ -29,12 +31,14 @@ const MAX_AGE_MS = 1000;
 /** Maximum number of pages that are kept: a client can ask for as many texts to find as it likes. */
 const MAX_KEPT = 64;
 
+type Views = Pick<PageData, 'views'>;
+
 interface MadePage {
   readonly status: 200 | 404;
   readonly body: string;
 }
 
-/** Routes of the status page: `/`, `/projects/<id>`, `/projects/<id>/experiments/<name>` and their assets. */
+/** Routes of the status page: `/`, `/projects/<id>`, what is below that, and their assets. */
 export function createPage(content: WebContent): Hono<ConnectionEnv> {
   const { clock, version } = content;
   const assets = loadAssets();
@@ -59,11 +63,12 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
   function listContext(
     now: number,
     root: string,
-    { views }: Pick<PageData, 'views'>,
-    { project, experiment }: Partial<ProjectQuery> = {},
-  ) {
+    { views }: Views,
+    { project, experiment, prompt }: Partial<ProjectQuery> = {},
+  ): ListContext {
     const { retentionMs } = content;
-    return { now, retentionMs, promptUrl: content.promptUrl(), root, views, project, experiment };
+    const promptUrl = content.promptUrl();
+    return { now, retentionMs, promptUrl, root, views, project, experiment, prompt };
   }
 
   function statusOf(context: Context<ConnectionEnv>): Omit<ProjectQuery, 'project'> {
@@ -95,35 +100,44 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
     });
   });
 
-  app.get('/projects/:project', (context) => {
-    const project = context.req.param('project');
-    const query = { project, ...statusOf(context) };
-    return answer(context, ['/projects', query], async () => {
+  /** Answers with the page of a project or of something in it; `make` resolves to undefined if there is no such project. */
+  function answerOf(
+    context: Context<ConnectionEnv>,
+    query: Pick<ProjectQuery, 'project' | 'experiment' | 'prompt'>,
+    make: (now: number, lists: (data: Views) => ListContext) => Promise<Page | undefined>,
+  ): Promise<Response> {
+    return answer(context, [query], async () => {
       const now = clock.now();
-      const data = await readProject(content, project, { status: query.status, now });
-      if (data === undefined) {
-        return { status: 404, body: await render(unknownProjectPage(project, '../'), now, '../') };
-      }
-      const lists = listContext(now, '../', data, query);
-      const page = projectPage(data, query, content.isLifecycleEnabled(), lists);
-      return { status: 200, body: await render(page, now, '../') };
+      const root = (query.experiment ?? query.prompt) === undefined ? '../' : '../../../';
+      const made = await make(now, (data) => listContext(now, root, data, query));
+      const page = made ?? unknownProjectPage(query.project, root);
+      return { status: page.isUnknown ? 404 : 200, body: await render(page, now, root) };
+    });
+  }
+
+  app.get('/projects/:project', (context) => {
+    const query = { ...context.req.param(), ...statusOf(context) };
+    return answerOf(context, query, async (now, lists) => {
+      const data = await readProject(content, query.project, { status: query.status, now });
+      return data && projectPage(data, query, content.isLifecycleEnabled(), lists(data));
     });
   });
 
   app.get('/projects/:project/experiments/:experiment', (context) => {
-    const { project, experiment } = context.req.param();
-    const query = { project, experiment, ...statusOf(context) };
-    return answer(context, ['/experiments', query], async () => {
-      const now = clock.now();
-      const root = '../../../';
-      const { status } = query;
+    const query = { ...context.req.param(), ...statusOf(context) };
+    const { project, experiment, status } = query;
+    return answerOf(context, query, async (now, lists) => {
       const data = await readExperiment(content, project, experiment, { status, now });
-      if (data === undefined) {
-        return { status: 404, body: await render(unknownProjectPage(project, root), now, root) };
-      }
-      const page = experimentPage(data, query, listContext(now, root, data, query));
-      const isUnknown = data.store !== undefined && data.store.row === undefined;
-      return { status: isUnknown ? 404 : 200, body: await render(page, now, root) };
+      return data && experimentPage(data, query, lists(data));
+    });
+  });
+
+  app.get('/projects/:project/prompts/:prompt', (context) => {
+    const query = context.req.param();
+    const { project, prompt: promptId } = query;
+    return answerOf(context, query, async (now, lists) => {
+      const data = await readPrompt(content, { project, promptId }, now);
+      return data && promptPage(data, query, lists(data));
     });
   });
 

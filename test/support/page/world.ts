@@ -176,6 +176,14 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
   };
 }
 
+/** Returns what a reader sees of a page, on one line. */
+export function textOf(html: string): string {
+  return html
+    .replaceAll(/<(svg|head)\b[\s\S]*?<\/\1>|<\/(?:d[dt]|t[dh])>/g, ' ')
+    .replaceAll(/<[^>]*>/g, '')
+    .replaceAll(/\s+/g, ' ');
+}
+
 function recordOf(id: string, shown: Shown): ObservedRecord {
   const all: Exclude<Shown, string> = typeof shown === 'string' ? { status: shown } : shown;
   const { status: raw, name = `name of ${id}`, experiment } = all;

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../../../src/monitor/errors.ts';
 import type { WebContent } from '../../../../src/web/content.ts';
 import { createPage } from '../../../../src/web/page/routes.ts';
-import { HOUR, MINUTE, NIGHT, openPageWorld } from '../../../support/page/world.ts';
+import { HOUR, MINUTE, NIGHT, openPageWorld, textOf } from '../../../support/page/world.ts';
 import { storeWith } from '../../../support/store-with.ts';
 
 const PROJECT = '/projects/alpha';
@@ -37,13 +37,6 @@ async function setUp() {
     return { status: answer.status, html, text: textOf(html) };
   };
   return Object.assign(world, { read });
-}
-
-function textOf(html: string): string {
-  return html
-    .replaceAll(/<(svg|head)\b[\s\S]*?<\/\1>|<\/(?:d[dt]|t[dh])>/g, ' ')
-    .replaceAll(/<[^>]*>/g, '')
-    .replaceAll(/\s+/g, ' ');
 }
 
 const sectionOf = (text: string, from: string, to: string) =>

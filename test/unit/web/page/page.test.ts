@@ -648,23 +648,32 @@ describe('causes of failures on the status page', () => {
 describe('prompts on the status page', () => {
   const promptUrl = () => 'https://e.example/{project}/{prompt_id}';
 
-  it('link to the service if prompt_url is set, unless the id is a dot segment', async () => {
+  it('link to their pages, and to the service if prompt_url is set, unless the id is a dot segment', async () => {
     await using world = await setUp();
     const long = 'x'.repeat(100);
     await world.see('alpha', { 'a"><b>': 'RUNNING', '..': 'RUNNING', [long]: 'RUNNING' });
     await world.see('alpha', { 'a"><b>': 'FAILED', '..': 'FAILED', [long]: 'RUNNING' });
 
-    expect((await world.read('/projects/alpha')).html).not.toContain('noreferrer');
+    const without = (await world.read('/projects/alpha')).html;
     const { html } = await world.read('/projects/alpha', { promptUrl });
 
-    const links = html.match(/<a href="https[^>]*>[^]*?<\/a>/g) ?? [];
-    const short =
-      '<a href="https://e.example/alpha/a%22%3E%3Cb%3E" rel="noreferrer"><bdi class="text">a&quot;&gt;&lt;b&gt;</bdi></a>';
-    const whole = `<a href="https://e.example/alpha/${long}" rel="noreferrer">Open at the service</a>`;
-    expect(links.toSorted()).toEqual([short, short, short, whole, whole].toSorted());
+    expect(without).not.toContain('noreferrer');
+    expect(html).not.toMatch(/prompts\/(\.|%2e)/i);
+    const at = (id: string) => [`../projects/alpha/prompts/${id}`, `https://e.example/alpha/${id}`];
+    const hostile = 'a%22%3E%3Cb%3E';
+    const shown = { [hostile]: 'a&quot;&gt;&lt;b&gt;', [long]: `${'x'.repeat(80)}…` };
+    for (const [id, text] of Object.entries(shown)) {
+      const [page, service] = at(id);
+      const link = `<a href="${page}"><bdi class="text">${text}</bdi></a>`;
+      const out = `<a class="out" href="${service}" rel="noreferrer" `;
+      const count = id === hostile ? 3 : 2;
+      expect(without.split(link)).toHaveLength(count + 1);
+      expect(html.split(link)).toHaveLength(count + 1);
+      expect(html.split(out)).toHaveLength(count + 1);
+    }
   });
 
-  it('link to the service on the overview, unlike datasets', async () => {
+  it('link to both on the overview, unlike datasets', async () => {
     await using world = await setUp();
     await world.see('beta', { w: 'RUNNING' });
     await world.see('beta', { d: 'RUNNING' }, 'dataset');
@@ -673,6 +682,9 @@ describe('prompts on the status page', () => {
     const { html } = await world.read('/', { promptUrl });
 
     expect(html.match(/https:\/\/e\.example\/[^"]*/g)).toEqual(['https://e.example/beta/w']);
+    expect(html.match(/\.\/projects\/[^"]*\/prompts\/[^"]*/g)).toEqual([
+      './projects/beta/prompts/w',
+    ]);
   });
 });
 
