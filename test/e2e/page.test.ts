@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { experimentPath } from '../../src/domain/page-path.ts';
+import { experimentPath, promptPath } from '../../src/domain/page-path.ts';
 import { cleanUnicode } from '../../src/domain/visible.ts';
 import { IN_CI } from '../support/debian-tool.ts';
 import { startHere } from '../support/daemon-here.ts';
@@ -37,6 +37,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
   beforeAll(async () => {
     browser = await launchBrowser();
     night = await nightScenario();
+    Object.assign(night.content, { promptUrl: () => 'https://evals.example.com/{prompt_id}' });
   });
   afterAll(async () => {
     await browser?.close();
@@ -50,6 +51,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
         '/',
         '/projects/checkout-bot',
         '/projects/checkout-bot/experiments/nightly-45',
+        '/projects/checkout-bot/prompts/checkout-bot-1007',
         '/projects/search-ranking',
         '/projects/fraud-review',
       ],
@@ -58,6 +60,8 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
         ['/projects/checkout-bot', 'dark', DESK],
         ['/projects/checkout-bot/experiments/nightly-45', 'light', PHONE],
         ['/projects/checkout-bot/experiments/nightly-45', 'dark', DESK],
+        ['/projects/checkout-bot/prompts/checkout-bot-1007', 'light', PHONE],
+        ['/projects/checkout-bot/prompts/checkout-bot-1007', 'dark', DESK],
       ],
     },
     {
@@ -67,6 +71,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
         '/?page=2',
         ...HOSTILE.map((id) => `/projects/${encodeURIComponent(id)}`),
         ...HOSTILE.map((id) => `/${experimentPath(id, cleanUnicode(id))}`),
+        ...HOSTILE.filter((id) => cleanUnicode(id) === id).map((id) => `/${promptPath(id, id)}`),
       ],
       looks: [['/', 'dark', PHONE]],
     },
