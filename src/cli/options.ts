@@ -17,6 +17,7 @@ export interface Options {
   readonly cause?: string;
   readonly limit?: number;
   readonly format?: string;
+  readonly follow?: true;
 }
 
 /** `--config FILE`; src/config/environment.ts has the default. */
@@ -59,16 +60,15 @@ export function addHistoryOptions(
     .addOption(sinceOption);
 }
 
-/** `--until T`. */
-export function untilOption(): Option {
-  return new Option('--until <time>', 'only what happened before, as for --since').argParser(
-    moment,
-  );
-}
-
-/** `--prompt ID`. */
-export function promptOption(): Option {
-  return new Option('--prompt <id>', 'only this prompt');
+/** Adds the options that restrict the moves of a store, or its failures, to a part of the history and a prompt. */
+export function addMoveOptions(command: Command): Command {
+  return addHistoryOptions(command)
+    .addOption(
+      new Option('--until <time>', 'only what happened before, as for --since')
+        .argParser(moment)
+        .conflicts('follow'),
+    )
+    .addOption(new Option('--prompt <id>', 'only this prompt'));
 }
 
 function moment(text: string): Moment {

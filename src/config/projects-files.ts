@@ -46,7 +46,7 @@ export interface WholeFile extends Located {
  * @throws {ConfigError} with the first error only, if one of them cannot be read, is not YAML or is no list
  */
 export async function addProjectsFiles(main: YamlFile, maxBytes: number): Promise<WholeFile> {
-  const { projects_files: patterns, projects: own } = main.tree;
+  const { projects_files: patterns } = main.tree;
   const names = (Array.isArray(patterns) ? patterns : []).filter(
     (pattern: unknown): pattern is string =>
       typeof pattern === 'string' && pattern.length <= MAX_TEXT_LENGTH && isPattern(pattern),
@@ -55,27 +55,28 @@ export async function addProjectsFiles(main: YamlFile, maxBytes: number): Promis
   for (const file of findFiles(names, dirname(main.file))) {
     files.push(await readYamlOf(PROJECTS, file, maxBytes, '; it is named by projects_files'));
   }
+  const own: unknown = main.tree['projects'] ?? [];
   // Anything else is an error of the configuration file.
-  const isList = Array.isArray(own) || own === undefined || own === null;
-  const first: readonly unknown[] = Array.isArray(own) ? own : [];
-  const projects = [...first, ...files.flatMap(({ tree }) => tree)];
+  const first: readonly unknown[] | undefined = Array.isArray(own) ? own : undefined;
+  const added = files.flatMap((yaml) =>
+    yaml.tree.map((project, index) => ({ yaml, project, index })),
+  );
 
   /** Returns the file that has a path, and the path in it. */
   function placeOf(path: Path): readonly [yaml: YamlFile<unknown>, path: Path] {
     const [section, project, ...rest] = path;
-    if (section !== 'projects' || typeof project !== 'number' || !isList) return [main, path];
-    let index = project - first.length;
-    for (const yaml of index < 0 ? [] : files) {
-      if (index < yaml.tree.length) return [yaml, [index, ...rest]];
-      index -= yaml.tree.length;
-    }
-    return [main, path];
+    const isOfProject = section === 'projects' && typeof project === 'number' && first;
+    const place = isOfProject ? added[project - first.length] : undefined;
+    return place === undefined ? [main, path] : [place.yaml, [place.index, ...rest]];
   }
 
   return {
     file: main.file,
     files,
-    tree: isList && files.length > 0 ? { ...main.tree, projects } : main.tree,
+    tree:
+      first && files.length > 0
+        ? { ...main.tree, projects: [...first, ...added.map(({ project }) => project)] }
+        : main.tree,
     faults: [main, ...files].flatMap(({ faults }) => faults),
     locate: (path) => {
       const [yaml, inFile] = placeOf(path);

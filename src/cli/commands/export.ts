@@ -2,7 +2,7 @@ import { Option } from 'commander';
 import type { TransitionRow } from '../../monitor/ports/store.ts';
 import { isoTime, transitionFields } from '../../rows/fields.ts';
 import type { Context, Define } from '../command.ts';
-import { addHistoryOptions, type Options, promptOption, untilOption } from '../options.ts';
+import { addMoveOptions, type Options } from '../options.ts';
 import { toQuery, withReader } from '../query.ts';
 import { CSV_HELP, type CsvColumn, csvHeader, csvRows, toJsonLine } from '../table.ts';
 
@@ -29,9 +29,7 @@ Examples:
   evalwatch export --project checkout-bot | jq 'select(.to == "FAILED")'`;
 
 export const defineExport: Define = (command, run) => {
-  addHistoryOptions(command)
-    .addOption(untilOption())
-    .addOption(promptOption())
+  addMoveOptions(command)
     .addOption(
       new Option('--format <format>', 'output format').choices(['ndjson', 'csv']).default('ndjson'),
     )

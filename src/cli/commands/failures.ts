@@ -3,14 +3,7 @@ import type { FailureRow } from '../../monitor/ports/store.ts';
 import { failureFields, isoTime } from '../../rows/fields.ts';
 import type { Define } from '../command.ts';
 import { type Followed, follow } from '../follow.ts';
-import {
-  addHistoryOptions,
-  jsonOption,
-  limitOption,
-  type Options,
-  promptOption,
-  untilOption,
-} from '../options.ts';
+import { addMoveOptions, jsonOption, limitOption, type Options } from '../options.ts';
 import { formatTime } from '../output.ts';
 import { type Format, printNewest } from '../query.ts';
 import { CSV_HELP } from '../table.ts';
@@ -57,10 +50,6 @@ const FOLLOWED: Followed<FailureRow> = {
   promptOf: ({ promptId }) => promptId,
 };
 
-interface FailureOptions extends Options {
-  readonly follow?: true;
-}
-
 const HELP = `
 --follow prints the newest 10 failures (or --limit), oldest first, and then each one once its error_info is known, or is
 not to be had. With --json it prints one object a line.
@@ -82,14 +71,12 @@ export const defineFailures: Define = (command, run) => {
         .choices(['csv'])
         .conflicts(['json', 'follow']),
     );
-  addHistoryOptions(command)
-    .addOption(untilOption().conflicts('follow'))
-    .addOption(promptOption())
+  addMoveOptions(command)
     .addOption(limitOption('at most this many rows, the newest (default: 100)'))
     .addOption(jsonOption())
     .addHelpText('after', HELP)
     .action(
-      run((context, options: FailureOptions) =>
+      run((context, options: Options) =>
         options.follow
           ? follow(FOLLOWED, options, context)
           : printNewest((reader, query) => reader.failures(query), FORMAT, options, context),

@@ -2,14 +2,7 @@ import type { TransitionRow } from '../../monitor/ports/store.ts';
 import { transitionFields } from '../../rows/fields.ts';
 import type { Define } from '../command.ts';
 import { type Followed, follow } from '../follow.ts';
-import {
-  addHistoryOptions,
-  jsonOption,
-  limitOption,
-  type Options,
-  promptOption,
-  untilOption,
-} from '../options.ts';
+import { addMoveOptions, jsonOption, limitOption, type Options } from '../options.ts';
 import { formatTime } from '../output.ts';
 import { type Format, printNewest } from '../query.ts';
 import { statusColor } from '../table.ts';
@@ -36,10 +29,6 @@ const FOLLOWED: Followed<TransitionRow> = {
   promptOf: (row) => (row.kind === 'prompt' ? row.id : undefined),
 };
 
-interface TransitionOptions extends Options {
-  readonly follow?: true;
-}
-
 const HELP = `
 --follow prints the newest 10 changes (or --limit), oldest first, and then each new one as it is recorded. With
 --json it prints one object a line.
@@ -51,14 +40,12 @@ Examples:
 
 export const defineTransitions: Define = (command, run) => {
   command.option('--follow', 'keep printing new changes as they are recorded');
-  addHistoryOptions(command)
-    .addOption(untilOption().conflicts('follow'))
-    .addOption(promptOption())
+  addMoveOptions(command)
     .addOption(limitOption('at most this many rows, the newest (default: 100)'))
     .addOption(jsonOption())
     .addHelpText('after', HELP)
     .action(
-      run((context, options: TransitionOptions) =>
+      run((context, options: Options) =>
         options.follow
           ? follow(FOLLOWED, options, context)
           : printNewest((reader, query) => reader.transitions(query), FORMAT, options, context),
