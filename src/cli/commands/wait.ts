@@ -33,7 +33,7 @@ and continues after its restart. On a terminal, prints each change of a prompt.
 
 Exit codes: 0 finished, and of each experiment at most --max-failure-ratio did not complete; 1 finished otherwise;
 2 bad usage, or the daemon refuses to answer; 3 not finished within --timeout; 4 evalwatch cannot poll the project: the
-last 3 polls failed, the last one during the wait, and none has succeeded for 5 minutes or ever.
+last 3 polls failed, the last one during the wait, and none has succeeded for 5 minutes or ever; or it is paused.
 
 Examples:
   evalwatch wait --url http://evalwatch:10570 --project checkout-bot --experiment nightly-42
