@@ -22,8 +22,11 @@ import { openStore, type OpenStore } from '../store/open.ts';
 
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
-/** For how long a failure raises an alert (config/prometheus/evalwatch.rules.yml). */
-const LOOK_BACK_MS = 15 * MINUTE_MS;
+/**
+ * For how long after maintenance its failures would raise an alert: the rules look back 15 minutes and two scrapes, and add 2
+ * minutes themselves. Were it longer, failures after the maintenance would never raise one.
+ */
+const LOOK_BACK_MS = 14 * MINUTE_MS;
 
 export interface EngineOptions {
   readonly config: Config;
