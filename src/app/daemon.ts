@@ -190,7 +190,7 @@ function shownProject(
     expect,
     health: health ?? NEVER_POLLED,
     isHealthKnown: health !== undefined,
-    isIdle: engine.mayPoll(id) && engine.scheduleOf(project) === idleSchedule,
+    isIdle: engine.scheduleOf(project) === idleSchedule,
     expectations: engine.expectations.of(id),
     pause: engine.pauseOf(project),
     nextPollAt: scheduling.next(id),
