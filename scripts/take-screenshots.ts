@@ -33,7 +33,11 @@ await using world = await nightScenario();
 await using server = await world.serve();
 const browser = await launchBrowser();
 for (const { file, path, width, height, colorScheme } of PICTURES) {
-  const page = await browser.newPage({ viewport: { width, height }, colorScheme });
+  const page = await browser.newPage({
+    viewport: { width, height },
+    colorScheme,
+    timezoneId: 'Europe/Berlin',
+  });
   await page.goto(server.url + path);
   await page.screenshot({ path: `${DIRECTORY}/${file}` });
   await page.close();
