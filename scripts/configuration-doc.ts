@@ -95,9 +95,9 @@ evalwatch check --connect
 
 **Which file?** The daemon and each command read the one that \`--config\` names; without it, the one that the variable \`EVALWATCH_CONFIG\` names; without both, \`config/evalwatch.yaml\` below the current directory.
 
-What to set, to
+**Which option?** To
 
-- poll more or less often: \`schedule\`, \`idle_schedule\`: [cron expressions](specification.md#cron-expressions), also with [daylight saving](specification.md#schedules);
+- poll more or less often: \`schedule\` and \`idle_schedule\`, which are [cron expressions](specification.md#cron-expressions);
 - stop polls and alerts for a while: \`paused\`, \`maintenance\` ([rules](specification.md#pauses));
 - be told without Prometheus: \`notify\` ([set it up](notifications.md)), \`heartbeat\` for evalwatch itself ([set it up](alerting.md#the-heartbeat-of-evalwatch));
 - say what is normal: \`expect\`; limits are [learned](specification.md#learned-limits) until you set them;
@@ -106,7 +106,20 @@ What to set, to
 - keep projects in files of their own: \`projects_files\` ([rules](specification.md#projects-files));
 - run several workers: \`store.postgres_url_file\` instead of \`store.path\` ([scaling](scaling.md)).
 
-For all of it:
+For example:
+
+\`\`\`yaml
+timezone: Europe/Berlin
+idle_schedule: '*/5 * * * *' # every 5 minutes while no prompt waits or runs
+maintenance: [{ cron: '0 2 * * 0', duration: 4h }] # no polls and alerts early on Sunday
+projects:
+  - id: checkout-bot
+    team: search
+    schedule: '*/10 * * * * *' # every 10 seconds
+    expect: { max_running: 30m, max_failure_ratio: 0.05 }
+\`\`\`
+
+For all options:
 
 - **Keys**: each project needs one of \`api_key_file\` and \`api_key_env\`, its own or that of \`service\`.
 - **Values**: write durations as \`500ms\`, \`10s\`, \`5m\`, \`90d\` or \`1h30m\`, and sizes as \`512KiB\` or \`64MiB\`. Relative paths begin at the directory of the file. An empty section has its defaults; an unknown key is an error.
