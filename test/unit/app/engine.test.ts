@@ -33,7 +33,7 @@ it('a project is quiet in maintenance, and for as long after it as alerts look b
     logger: { setLevel: () => {} } as unknown as Logger,
     clock,
     outside: { openStore: async () => ({ store }) as OpenStore, service: {} },
-  } as unknown as EngineOptions);
+  });
   onTestFinished(() => engine.close());
   await engine.configure(config);
   const quietAt = (time: string) => {
