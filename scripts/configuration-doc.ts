@@ -93,7 +93,7 @@ export EVALWATCH_CONFIG=$PWD/etc/evalwatch.yaml
 evalwatch check --connect
 \`\`\`
 
-**Which file?** The daemon and each command read the one that \`--config\` names; without it, the one that the variable \`EVALWATCH_CONFIG\` names; without both, \`config/evalwatch.yaml\` below the current directory.
+**Which file?** The daemon and each command read the one that \`--config\` names; without it, the one that the variable \`EVALWATCH_CONFIG\` names; without both, \`config/evalwatch.yaml\` below the current directory. The image sets the variable to \`/etc/evalwatch/evalwatch.yaml\`.
 
 **Which option?** To
 
