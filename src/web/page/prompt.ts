@@ -69,8 +69,10 @@ export function promptPage(
 function moveTable(moves: readonly TransitionRow[], { now }: ListContext): Html {
   const rows = moves.slice(0, MOVES_SHOWN).map(({ from, to, at }, index): Row => {
     const earlier = moves[index + 1];
-    const before = earlier && html`for <strong>${duration(Math.max(0, at - earlier.at))}</strong>`;
-    return [html`${badge(from)} → ${badge(to)}`, before ?? html``, timeWithAge(at, now)];
+    const before = earlier
+      ? html`after <strong>${duration(Math.max(0, at - earlier.at))}</strong>`
+      : html`<span class="quiet">not seen</span>`;
+    return [html`${badge(from)} → ${badge(to)}`, before, timeWithAge(at, now)];
   });
-  return table('Transitions, newest first', ['Transition', 'In the status before', 'Seen'], rows);
+  return table('Transitions, newest first', ['Transition', 'Time before', 'Seen'], rows);
 }

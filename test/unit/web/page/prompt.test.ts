@@ -72,11 +72,11 @@ describe('the page of a prompt', () => {
     expect(moves).toMatch(
       new RegExp(
         [
-          '▶ RUNNING → ✗ FAILED for 2 min 30 s ago .*',
-          '✗ FAILED → ▶ RUNNING for 1 h 2 min ago .*',
-          '▶ RUNNING → ✗ FAILED for 20 min 1 h 2 min ago .*',
-          '○ PENDING → ▶ RUNNING for 5 min 1 h 22 min ago .*',
-          '\\+ NEW → ○ PENDING 1 h 27 min ago',
+          '▶ RUNNING → ✗ FAILED after 2 min 30 s ago .*',
+          '✗ FAILED → ▶ RUNNING after 1 h 2 min ago .*',
+          '▶ RUNNING → ✗ FAILED after 20 min 1 h 2 min ago .*',
+          '○ PENDING → ▶ RUNNING after 5 min 1 h 22 min ago .*',
+          '\\+ NEW → ○ PENDING not seen 1 h 27 min ago',
         ].join(' '),
       ),
     );
@@ -151,7 +151,7 @@ describe('the page of a prompt', () => {
 
     const moves = text.slice(text.indexOf('Transitions, newest'), text.indexOf('Newest failures'));
     expect(moves.match(/→/g)).toHaveLength(100);
-    expect(moves.match(/ for /g)).toHaveLength(100);
+    expect(moves.match(/ after /g)).toHaveLength(100);
     expect(text.match(/error_info: not fetched yet/g)).toHaveLength(20);
     for (const name of ['transitions', 'failures']) {
       expect(html).toContain(`href="../../../api/v1/${name}?project=alpha&amp;prompt_id=a"`);
@@ -169,7 +169,7 @@ describe('the page of a prompt', () => {
     expect(text).toMatch(
       /Gone: the service no longer lists it. It was last seen as ✗ FAILED Name tool choice Experiment nightly/,
     );
-    expect(text).toMatch(/▶ RUNNING → ✗ FAILED for 2 min .*row 2 is no JSON/);
+    expect(text).toMatch(/▶ RUNNING → ✗ FAILED after 2 min .*row 2 is no JSON/);
   });
 
   it('is an HTML 404 if it is unknown, or its project is', async () => {
