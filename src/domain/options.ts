@@ -31,9 +31,10 @@ export type Moment = { readonly agoMs: number } | { readonly at: number };
 /** What a moment can look like, for messages. */
 export const A_MOMENT = 'a duration such as 24h, or a time such as 2026-11-29 or 2026-11-29T08:30Z';
 
+/** A day that its month has; 29 February of any year. */
+const DAY_PATTERN = '((0[1-9]|1[0-2])-(0[1-9]|[12]\\d)|(0[13-9]|1[0-2])-30|(0[13578]|1[02])-31)';
 /** Grammar of a date, or of a time with its zone. */
-const TIME_PATTERN =
-  '^\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])(T([01]\\d|2[0-3]):[0-5]\\d(:[0-5]\\d(\\.\\d{1,3})?)?(Z|[+-](0\\d|1[0-4]):[0-5]\\d))?$';
+const TIME_PATTERN = `^\\d{4}-${DAY_PATTERN}(T([01]\\d|2[0-3]):[0-5]\\d(:[0-5]\\d(\\.\\d{1,3})?)?(Z|[+-](0\\d|1[0-4]):[0-5]\\d))?$`;
 
 /** Grammar of a moment. */
 export const MOMENT_PATTERN = `${DURATION_PATTERN}|${TIME_PATTERN}`;
