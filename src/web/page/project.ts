@@ -208,26 +208,15 @@ function verdictOf(view: ProjectView | undefined): string {
 
 /** The page of a project that is neither configured nor stored. */
 export function unknownProjectPage(project: string, root: string): Page {
-  return {
-    isUnknown: true,
-    title: 'Unknown project · evalwatch',
-    summary: 'Unknown project.',
-    main: html`${wayBack(root)}
-      <h1>Unknown project</h1>
-      <div>
-        There is no project ${untrustedName(project)} in the configuration or in the store. If it
-        was removed, the store has deleted its rows by now.
-      </div>`,
-  };
+  const heading = html`${wayBack(root)}
+    <h1>${untrustedName(project)}</h1>`;
+  const why =
+    'It is neither in the configuration nor in the store. If it was removed, the store has deleted its rows by now.';
+  return missingPage('project', 'evalwatch', heading, why);
 }
 
 /** The page of what is not in the store; `why` is undefined while the store cannot be read. */
-export function missingPage(
-  what: string,
-  of: string,
-  heading: Html,
-  why: string | undefined,
-): Page {
+export function missingPage(what: string, of: string, heading: Html, why?: string): Page {
   const summary = why === undefined ? 'The store cannot be read' : `Unknown ${what}`;
   return {
     isUnknown: why !== undefined,
@@ -235,6 +224,6 @@ export function missingPage(
     summary: `${summary}.`,
     main: html`${heading}
       <p class="state bad"><strong>✗ ${summary}</strong></p>
-      ${why === undefined ? '' : html`<p>${why}</p>`}`,
+      <p>${why}</p>`,
   };
 }

@@ -149,7 +149,7 @@ describe('the page of an experiment', () => {
     const nowhere = await world.read('/projects/nobody/experiments/nightly-42');
     expect([unknown.status, elsewhere.status, nowhere.status]).toEqual([404, 404, 404]);
     expect(unknown.text).toContain('&lt;b&gt; ✗ Unknown experiment No prompt of this project');
-    expect(nowhere.text).toContain('There is no project nobody');
+    expect(nowhere.text).toContain('nobody ✗ Unknown project It is neither');
   });
 
   it('says that the store cannot be read', async () => {

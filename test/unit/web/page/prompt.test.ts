@@ -184,7 +184,7 @@ describe('the page of a prompt', () => {
     const elsewhere = await world.read('/projects/beta/prompts/a');
     const nowhere = await world.read('/projects/nobody/prompts/a');
     expect([elsewhere.status, nowhere.status]).toEqual([404, 404]);
-    expect(nowhere.text).toContain('There is no project nobody');
+    expect(nowhere.text).toContain('nobody ✗ Unknown project It is neither');
   });
 
   it('says that the store cannot be read', async () => {
