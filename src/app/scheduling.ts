@@ -20,6 +20,8 @@ const MAX_WAITING = 1000;
 const MAX_ANSWER_MS = 10_000;
 /** Maximum number of single projects that are polled on request at the same time, so that requests cannot crowd out the schedule. */
 const MAX_SINGLE_POLLS = 8;
+const NOTHING_TO_POLL =
+  'this worker polls none of the projects: others poll them, or they are paused';
 
 /**
  * The work of the engine, from its start to its stop: polls by the schedules and on request, each project at most once at a
@@ -188,7 +190,7 @@ export class Scheduling {
       (id) => this.#engine.mayPoll(id) && !this.#isPaused(id),
     );
     if (owned.length === 0) {
-      return { refusal: 'elsewhere', error: 'this worker polls none of the projects' };
+      return { refusal: 'elsewhere', error: NOTHING_TO_POLL };
     }
     this.#isPollingAll = true;
     const requestedAt = this.#clock.now();
