@@ -40,6 +40,21 @@ export function pauseAt({ isPaused, maintenance }: Pauses, at: number): Pause | 
   return pause;
 }
 
+/** Returns the pause at this time, epoch ms, and otherwise the next one, with its begin; undefined if there is none. */
+export function nextPause(
+  pauses: Pauses,
+  at: number,
+): (Pause & { readonly from: number | undefined }) | undefined {
+  const current = pauseAt(pauses, at);
+  if (current !== undefined) return { ...current, from: undefined };
+  const begins = pauses.maintenance.map(({ cron, timezone }) =>
+    parseSchedule(cron, timezone).nextAfter(at),
+  );
+  const from = Math.min(...begins);
+  const pause = begins.length === 0 ? undefined : pauseAt(pauses, from);
+  return pause && { ...pause, from };
+}
+
 /**
  * Returns when the last maintenance with these polls ends, of those that last at one time or begin between it and another, epoch
  * ms; undefined if there is none.

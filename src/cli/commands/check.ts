@@ -8,6 +8,7 @@ import type { Receiver } from '../../domain/receiver.ts';
 import type { UnfinishedStatus } from '../../domain/status.ts';
 import { visible, visibleJson } from '../../domain/visible.ts';
 import { parseSchedule } from '../../schedule/cron.ts';
+import { nextPause } from '../../schedule/pause.ts';
 import type { Context, Define } from '../command.ts';
 import { configOption, jsonOption, type Options } from '../options.ts';
 import { quoteWord } from '../output.ts';
@@ -31,6 +32,9 @@ const HELP = `
 Opens no store, sends no message, and no request without --connect. With it, sends each request of the daemon once for
 each project: the prompts, the datasets if they are watched, and the details of one FAILED prompt. Prints how many prompts
 there are by status, how large the listing is and how long it took.
+
+For a project that is paused or has maintenance, prints its pause of now or the next one. polls says whether it is polled
+meanwhile.
 
 Limits are printed as configured. \`auto\` is learned from the project's own prompts; until enough are known, the time in
 parentheses applies.
@@ -110,14 +114,19 @@ function jsonOf(
   connections: readonly Connection[] | undefined,
 ): string {
   const byProject = new Map(connections?.map((each) => [each.project, each]));
-  const rows = planned.map(({ project, nextRuns, requestsPerDay }) => ({
+  const timeText = (at: number | undefined) =>
+    at === undefined ? null : new Date(at).toISOString();
+  const rows = planned.map(({ project, nextRuns, requestsPerDay, pause }) => ({
     project: project.id,
     schedule: project.schedule,
     timezone: project.timezone,
-    next_runs: nextRuns.map((at) => new Date(at).toISOString()),
+    next_runs: nextRuns.map(timeText),
     requests_per_day: requestsPerDay.ordinary,
     idle_schedule: project.idleSchedule ?? null,
     idle_requests_per_day: requestsPerDay.idle ?? null,
+    pause: pause
+      ? { from: timeText(pause.from), until: timeText(pause.until), polls: pause.polls }
+      : null,
     team: project.team || null,
     expect: {
       max_pending: limitText(project.expect.limits.PENDING),
@@ -145,6 +154,12 @@ const IDLE_COLUMNS: readonly Column<PlannedProject>[] = [
   ['project', ({ project }) => project.id],
   ['idle_schedule', ({ project }) => project.idleSchedule],
   ['requests_per_day', ({ requestsPerDay }) => requestsPerDay.idle?.toString()],
+];
+const PAUSE_COLUMNS: readonly Column<PlannedProject>[] = [
+  ['project', ({ project }) => project.id],
+  ['paused_from', ({ pause, project }) => zonedTime(pause?.from, project) ?? 'now'],
+  ['paused_until', ({ pause, project }) => zonedTime(pause?.until, project)],
+  ['polls', ({ pause }) => pause?.polls],
 ];
 const VERBOSE_COLUMNS: readonly Column<Line>[] = [
   ...SCHEDULE_COLUMNS,
@@ -196,9 +211,11 @@ function tablesOf(
       : [{ planned: each }],
   );
   const idle = planned.filter(({ project }) => project.idleSchedule !== undefined);
+  const paused = planned.filter(({ pause }) => pause !== undefined);
   const tables = [
     createTable(verbose ? VERBOSE_COLUMNS : SCHEDULE_COLUMNS, stdout)(lines),
     ...(idle.length === 0 ? [] : [createTable(IDLE_COLUMNS, stdout)(idle)]),
+    ...(paused.length === 0 ? [] : [createTable(PAUSE_COLUMNS, stdout)(paused)]),
     createTable(EXPECTATION_COLUMNS, stdout)(planned),
     ...(notify.length === 0 ? [] : [createTable(RECEIVER_COLUMNS, stdout)(notify)]),
     ...(connections === undefined ? [] : [createTable(CONNECTION_COLUMNS, stdout)(connections)]),
@@ -214,6 +231,8 @@ interface PlannedProject {
   readonly intervalMs: number;
   /** Number of requests for listings on an average day, without retries: by the schedule, and by that of an idle project. */
   readonly requestsPerDay: { readonly ordinary: number; readonly idle: number | undefined };
+  /** Its pause of this moment, or the next one. */
+  readonly pause: ReturnType<typeof nextPause>;
 }
 
 const RUN_COUNT = 5;
@@ -230,8 +249,13 @@ function planProjects(projects: readonly ProjectConfig[], now: number): readonly
     const ordinary = requestsOf(project.schedule);
     const idle = project.idleSchedule === undefined ? undefined : requestsOf(project.idleSchedule);
     const intervalMs = schedule.maxIntervalMs(now);
-    return { project, nextRuns, intervalMs, requestsPerDay: { ordinary, idle } };
+    const pause = nextPause(project.pauses, now);
+    return { project, nextRuns, intervalMs, requestsPerDay: { ordinary, idle }, pause };
   });
+}
+
+function zonedTime(at: number | undefined, { timezone }: ProjectConfig): string | undefined {
+  return at === undefined ? undefined : formatZonedTime(at, timezone);
 }
 
 const formats = new Map<string, Intl.DateTimeFormat>();

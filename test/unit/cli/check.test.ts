@@ -92,6 +92,37 @@ describe('check', () => {
     );
   });
 
+  it('prints the pause that lasts and the next one', async () => {
+    const config = writeConfiguration(temporaryDirectory(), [
+      { id: 'polled' },
+      { id: 'paused', paused: true },
+      {
+        id: 'weekend',
+        timezone: 'Asia/Kolkata',
+        maintenance: [
+          { cron: '0 3 29 2 *', duration: '2h', polls: 'continue' },
+          { cron: '0 5 29 2 *', duration: '1h' },
+        ],
+      },
+    ]);
+    const { stdout } = await commandLine(['check', '--config', config]);
+    expect(stdout).toMatch(
+      /^project +paused_from +paused_until +polls\npaused +now +- +stop\nweekend +\d{4}-02-29T03:00:00\+05:30 +\d{4}-02-29T05:00:00\+05:30 +continue\n\n/m,
+    );
+    const { stdout: json } = await commandLine(['check', '--config', config, '--json']);
+    expect(JSON.parse(json)).toMatchObject([
+      { pause: null },
+      { pause: { from: null, until: null, polls: 'stop' } },
+      {
+        pause: {
+          from: expect.stringContaining('-02-28T21:30:00.000Z') as string,
+          until: expect.stringContaining('-02-28T23:30:00.000Z') as string,
+          polls: 'continue',
+        },
+      },
+    ]);
+  });
+
   it('prints the team and the configured expectations of each project', async () => {
     const projects = [
       { id: 'plain' },
@@ -129,6 +160,7 @@ describe('check', () => {
       requests_per_day: 1,
       idle_schedule: null,
       idle_requests_per_day: null,
+      pause: null,
       team: null,
       expect: { max_pending: 'auto', max_running: 'auto', max_failure_ratio: 0.2 },
     });
