@@ -38,7 +38,7 @@ FROM scratch
 ARG VERSION=0.2.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="evalwatch" \
-      org.opencontainers.image.description="Polls an Evaluation Service and reports every failed evaluation through logs, Prometheus metrics and alerts" \
+      org.opencontainers.image.description="Polls an Evaluation Service and tells which prompts failed, when and why: by messages, logs, Prometheus metrics and alerts, and a status page" \
       org.opencontainers.image.licenses="MIT" \
       org.opencontainers.image.version="$VERSION" \
       org.opencontainers.image.revision="$REVISION"

@@ -39,8 +39,8 @@ if (/\/node_modules\/.*\/src\/main\.js$/.test(import.meta.url)) {
   process.exitCode = await main(process.argv.slice(2), process, signals);
 } else {
   process.stderr.write(
-    `evalwatch needs Node 24 or newer, but this is Node ${process.versions.node}: on Linux x64 \`npm ci\` installs Node 24 ` +
-      'for `npm run` (as node_modules/.bin/node), elsewhere install Node 24\n',
+    `evalwatch needs Node 24 or newer, but this is Node ${process.versions.node}: install Node 24; in a clone on Linux x64, ` +
+      '`npm ci` does that for `npm run` (as node_modules/.bin/node)\n',
   );
   process.exitCode = 2;
 }

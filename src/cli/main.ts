@@ -178,7 +178,7 @@ export async function createProgram(
 ): Promise<Command> {
   const program = new Command('evalwatch')
     .description(
-      'Polls an Evaluation Service and reports the evaluations it finds failed through logs, Prometheus metrics and alerts',
+      'Polls an Evaluation Service and tells which prompts failed, when and why: by messages, logs, Prometheus metrics and alerts, and a status page',
     )
     .version(version)
     .configureOutput(output)
