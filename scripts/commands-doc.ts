@@ -69,6 +69,15 @@ transition_id  time                  project         prompt_id      prompt_name 
 2433           2026-11-29T16:53:58Z  search-ranking  prompt-001240  self-critique loop #1240  yes      -       DATASET_ROW_INVALID  Column "expected" is empty in row 206.
 \`\`\`
 
+| question | command |
+| --- | --- |
+| Why did this prompt fail? | \`evalwatch failures --prompt ID\` |
+| Where is it now, and for how long? | \`evalwatch status --prompt ID\` |
+| Has this experiment finished? | \`evalwatch experiments --experiment NAME\`; in a pipeline [\`wait\`](#wait) |
+| What fails most? | \`evalwatch causes\` |
+| Which project cannot be polled? | \`evalwatch projects --state down\`; the [page](operations.md#commands-by-deployment) and the log line \`poll.failed\` also say what was answered |
+| Until when is it [paused](configuration.md#maintenance)? | \`evalwatch projects --state paused\`; \`evalwatch check\` also names the next pause |
+
 - **Which configuration**: a command reads the file that \`--config\` names; without it, the one that the variable \`EVALWATCH_CONFIG\` names; without both, \`config/evalwatch.yaml\` below the current directory. \`evalwatch check\` names it. \`--store FILE\` reads a store or a backup without a configuration. \`wait\`, \`simulate\` and \`demo\` read none.
 - **How it is run**: in a clone, as \`npm run --silent evalwatch -- failures\`; in a container, in Kubernetes and with systemd [as listed here](operations.md#commands-by-deployment). \`--help\` prints the help of a command. Only \`run\` and \`poll\` need an API key. Commands that read the store also work while a daemon runs.
 - **What comes out**: results on stdout, everything else on stderr. Exit codes: 0 success, 1 failure, 2 bad usage or bad configuration ([all](specification.md#exit-codes)).

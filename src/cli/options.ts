@@ -68,7 +68,12 @@ export function addMoveOptions(command: Command): Command {
         .argParser(moment)
         .conflicts('follow'),
     )
-    .addOption(new Option('--prompt <id>', 'only this prompt'));
+    .addOption(promptOption());
+}
+
+/** `--prompt ID`. */
+export function promptOption(): Option {
+  return new Option('--prompt <id>', 'only this prompt');
 }
 
 function moment(text: string): Moment {

@@ -170,6 +170,8 @@ export function toQuery(options: Options, { clock }: Context): RowQuery {
 export interface Format<Row> {
   /** Name of the rows in the plural, for the message that there are none. */
   readonly noun: string;
+  /** What this message adds, such as why there may be none. */
+  readonly ifNone?: string;
   readonly columns: readonly Column<Row>[];
   /** Returns the row of the JSON document (docs/specification.md#rows). */
   readonly toJson: (row: Row) => object;
@@ -180,7 +182,7 @@ export interface Format<Row> {
 /** Prints rows as the options say: a table, JSON or CSV. Says on stderr that there are none. */
 export async function printRows<Row>(
   rows: readonly Row[],
-  { noun, columns, toJson, csv }: Format<Row>,
+  { noun, ifNone = '', columns, toJson, csv }: Format<Row>,
   options: Options,
   { stdout, warn }: Context,
 ): Promise<void> {
@@ -194,7 +196,7 @@ export async function printRows<Row>(
     const { project, experiment, prompt, status, cause, since, until } = options;
     const filters = [project, experiment, prompt, status, cause, since, until];
     const isFiltered = filters.some((filter) => filter !== undefined);
-    warn(`no ${noun} ${isFiltered ? 'match' : 'recorded'}`);
+    warn(`no ${noun} ${isFiltered ? 'match' : 'recorded'}${ifNone}`);
   }
 }
 

@@ -10,6 +10,7 @@ import { CSV_HELP } from '../table.ts';
 
 const FORMAT: Format<FailureRow> = {
   noun: 'failures',
+  ifNone: '; prompts that had failed before the first poll have none',
   columns: [
     ['transition_id', (row) => String(row.transitionId)],
     ['time', (row) => formatTime(row.at)],

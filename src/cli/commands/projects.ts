@@ -32,7 +32,7 @@ const FORMAT: Format<Row> = {
     ['state', stateOf, { color: (row) => (stateOf(row) === 'down' ? 'red' : undefined) }],
     ['reason', (row) => row.reason ?? undefined],
     ['last_success', ({ last_success }) => timeText(last_success)],
-    ['next_poll', ({ next_poll }) => timeText(next_poll), { isOptional: true }],
+    ['next_poll', nextPollText, { isOptional: true }],
     ...PROMPT_STATUSES.map(
       (status) =>
         [
@@ -51,6 +51,13 @@ function stateOf({ pause, last_poll, up }: ProjectFields): State {
   if (pause?.polls === 'stop') return 'paused';
   if (last_poll === null) return 'new';
   return up ? 'up' : 'down';
+}
+
+/** The next poll; in a maintenance without polls its end. */
+function nextPollText({ next_poll, pause }: ProjectFields): string | undefined {
+  return pause?.polls === 'stop' && pause.until !== null
+    ? `after ${timeText(pause.until)}`
+    : timeText(next_poll);
 }
 
 function timeText(iso: string | null): string | undefined {

@@ -16,6 +16,7 @@ import {
   jsonOption,
   limitOption,
   type Options,
+  promptOption,
   statusOption,
 } from '../options.ts';
 import { formatTime } from '../output.ts';
@@ -66,11 +67,13 @@ its limit has its time in red.
 
 Examples:
   evalwatch status --status failed
+  evalwatch status --prompt prompt-000024
   evalwatch status --project checkout-bot --since 1h --json`;
 
 export const defineStatus: Define = (command, run) => {
   command.addOption(statusOption());
   addHistoryOptions(command)
+    .addOption(promptOption())
     .addOption(limitOption('at most this many rows, the newest'))
     .addOption(jsonOption())
     .addHelpText('after', HELP)

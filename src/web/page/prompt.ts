@@ -46,6 +46,7 @@ export function promptPage(
     ${row && html`<div class="lead">${badge(row.status)} ${waitText(waitOf(row, view, context.now))}</div>`}
     ${row ? '' : html`<p class="state warn"><strong>Gone</strong>: the service no longer lists it. It was last seen as ${lastMove && badge(lastMove.to)}</p>`}
     ${['up', 'new', 'unknown'].includes(state) ? '' : html`<p class="state warn"><strong>May be out of date</strong>: its project is ${state}.</p>`}
+    ${row?.status === 'FAILED' && lastMove === undefined ? html`<p class="quiet">It had failed before the first poll of its project, or longer ago than store.retention: evalwatch has no error_info of it.</p>` : ''}
     ${facts('polls', [
       ['Name', name(promptName)],
       ['Experiment', experiment && experimentLink(project, experiment, context.root)],

@@ -170,14 +170,15 @@ describe('projects', () => {
     config = writeConfiguration(join(config, '..'), [
       { id: 'checkout-bot', paused: true },
       { id: 'search' },
+      { id: 'triage', maintenance: [{ cron: '0 0 * * *', duration: '2d' }] },
     ]);
-    const states = cellsOf((await run('projects')).stdout).map((line) =>
-      line.split('|').slice(0, 2),
-    );
-    expect(states).toEqual([
-      ['project', 'state'],
-      ['search', 'new'],
-      ['checkout-bot', 'paused'],
+    await withStore((store) => store.configureProjects(['checkout-bot', 'search', 'triage'], NOW));
+    const rows = cellsOf((await run('projects')).stdout).map((line) => line.split('|'));
+    expect(rows.map(([project, state, , , next]) => [project, state, next])).toEqual([
+      ['project', 'state', 'next_poll'],
+      ['search', 'new', expect.stringMatching(/^20/)],
+      ['checkout-bot', 'paused', '-'],
+      ['triage', 'paused', expect.stringMatching(/^after 20\S+T00:00:00Z$/)],
     ]);
   });
 });
@@ -272,6 +273,7 @@ describe('status', () => {
     ['--since 24h', 'prompt-1 prompt-3'],
     ['--since 1d6h30m --project checkout-bot', 'prompt-1 prompt-2'],
     ['--limit 1', 'prompt-1'],
+    ['--prompt prompt-3', 'prompt-3'],
     ['--status COMPLETED', ''],
   ])('prints for the options %s the prompts %s', async (options, ids) => {
     await someHistory();
@@ -469,7 +471,7 @@ describe('failures', () => {
     expect(await run('failures', '--cause', '0123456789abcdef')).toMatchObject({
       code: 0,
       stdout: '',
-      stderr: 'no failures match\n',
+      stderr: 'no failures match; prompts that had failed before the first poll have none\n',
     });
   });
 });
@@ -658,7 +660,11 @@ describe('a command that reads the store', () => {
   it.each([
     ['status', [], 'no prompts recorded\n'],
     ['transitions', [], 'no transitions recorded\n'],
-    ['failures', ['--project', 'search'], 'no failures match\n'],
+    [
+      'failures',
+      ['--project', 'search'],
+      'no failures match; prompts that had failed before the first poll have none\n',
+    ],
     ['causes', [], 'no causes match\n'],
   ])('prints a message if nothing is found: %s %j', async (command, options, sentence) => {
     await withStore(async () => {});

@@ -83,6 +83,16 @@ describe('the page of a prompt', () => {
     expect(text).not.toContain('other');
   });
 
+  it('says why a prompt that had failed before the first poll has no failure', async () => {
+    await using world = await setUp();
+    await world.see('beta', { old: 'FAILED', done: 'COMPLETED' });
+
+    const why = 'It had failed before the first poll of its project';
+    expect((await world.read('/projects/beta/prompts/old')).text).toContain(why);
+    expect((await world.read('/projects/beta/prompts/done')).text).not.toContain(why);
+    expect((await world.read(PROMPT)).text).not.toContain(why);
+  });
+
   it('shows its failures with their error_info and cause, and no other ones', async () => {
     await using world = await setUp();
 
