@@ -7,6 +7,7 @@ import {
   failureSections,
   missingPage,
   promptSection,
+  staleNote,
   wayBack,
   type ProjectQuery,
 } from './project.ts';
@@ -14,7 +15,7 @@ import { capitalized, plainName, timeWithAge, untrustedName } from './text.ts';
 
 /** The page of one experiment. */
 export function experimentPage(
-  { store }: ExperimentData,
+  { store, views: [view] }: ExperimentData,
   query: ProjectQuery & { readonly experiment: string },
   context: ListContext,
 ): Page {
@@ -37,6 +38,7 @@ export function experimentPage(
     summary: `${verdict}. ${failed} failed.`,
     main: html`${heading}
       <p class="lead">${experimentState(row, context.now)}</p>
+      ${staleNote(view)}
       ${facts('polls', [
         ['First move', time(row.startedAt) || 'not seen'],
         ['Last move', time(row.movedAt) || 'not seen'],

@@ -85,6 +85,15 @@ export function wayBack(root: string, project?: string): Html {
   </nav>`;
 }
 
+/** On the page of something in a project, says that it may have moved since the project was polled. */
+export function staleNote(view: ProjectView | undefined): Html | '' {
+  const state = view?.state ?? 'no longer configured';
+  if (['up', 'new', 'unknown'].includes(state)) return '';
+  return html`<p class="state warn">
+    <strong>May be out of date</strong>: its project is ${state}.
+  </p>`;
+}
+
 /** Works without a script; the server refuses the form if a page of another site sends it. */
 function pollButton(project: string): Html {
   return html`<form method="post" action="../-/poll?project=${encodeURIComponent(project)}">

@@ -12,7 +12,14 @@ import {
 } from './lists.ts';
 import { MOVES_SHOWN, waitOf, type PromptData } from './model.ts';
 import { badge } from './plot.ts';
-import { failureSection, missingPage, moreRows, wayBack, type ProjectQuery } from './project.ts';
+import {
+  failureSection,
+  missingPage,
+  moreRows,
+  staleNote,
+  wayBack,
+  type ProjectQuery,
+} from './project.ts';
 import { plainName, timeWithAge, untrustedName, type Html } from './text.ts';
 
 /** The page of one prompt: what it is now, and how it came there. */
@@ -38,14 +45,13 @@ export function promptPage(
   };
   const name = (text: string | undefined) => (text ? untrustedName(text) : undefined);
   const verdict = row?.status ?? 'Gone';
-  const state = view?.state ?? 'no longer configured';
   return {
     title: `${verdict} · ${of}`,
     summary: `${verdict}.`,
     main: html`${heading}
     ${row && html`<div class="lead">${badge(row.status)} ${waitText(waitOf(row, view, context.now))}</div>`}
     ${row ? '' : html`<p class="state warn"><strong>Gone</strong>: the service no longer lists it. It was last seen as ${lastMove && badge(lastMove.to)}</p>`}
-    ${['up', 'new', 'unknown'].includes(state) ? '' : html`<p class="state warn"><strong>May be out of date</strong>: its project is ${state}.</p>`}
+    ${staleNote(view)}
     ${row?.status === 'FAILED' && lastMove === undefined ? html`<p class="quiet">It had failed before the first poll of its project, or longer ago than store.retention: evalwatch has no error_info of it.</p>` : ''}
     ${facts('polls', [
       ['Name', name(promptName)],

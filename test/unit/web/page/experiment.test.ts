@@ -31,6 +31,7 @@ async function setUp() {
   }));
   world.clock.advance(MINUTE);
   await see('FAILED', 'FAILED', 'COMPLETED');
+  world.change('alpha', { nextPollAt: undefined });
   const read = async (path: string, change: Partial<WebContent> = {}) => {
     const answer = await createPage({ ...world.content, ...change }).request(path);
     const html = await answer.text();
@@ -132,6 +133,17 @@ describe('the page of an experiment', () => {
     const rest = text.slice(text.indexOf('Newest failures'));
     for (const id of ['n0', 'n1', 'n2']) expect(rest).toContain(`name of ${id}`);
     expect(rest).not.toMatch(/weekly|lonely|in nightly-42|name of w/);
+  });
+
+  it('says that it may be out of date while its project is not polled', async () => {
+    await using world = await setUp();
+    expect((await world.read(NIGHTLY)).text).not.toContain('out of date');
+    await world.fail('alpha', 'timeout');
+    expect((await world.read(NIGHTLY)).text).toContain(
+      'May be out of date: its project is down. First move',
+    );
+    await world.configure(['beta']);
+    expect((await world.read(NIGHTLY)).text).toContain('its project is no longer configured');
   });
 
   it('lists only prompts of the requested status', async () => {
