@@ -63,12 +63,12 @@ export function promptPage(
       ['Listings without it', row?.missing ? `${row.missing} in a row` : undefined],
       ['Elsewhere', serviceLink({ project, promptId: prompt }, context, 'Open at the service')],
     ])}
+    ${failureSection(failures, context)}
     ${section(
       'transitions',
       'Transitions',
       html`${moveTable(moves, context)} ${moreRows('transitions', moves, context, MOVES_SHOWN + 1)}`,
-    )}
-    ${failureSection(failures, context)}`,
+    )}`,
   };
 }
 
