@@ -454,6 +454,26 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
     });
   });
 
+  it('names the team whose projects it lists, also after the way back', async () => {
+    await using world = await openPageWorld();
+    await world.configure(['alpha', 'beta']);
+    for (const [id, team] of Object.entries({ alpha: 'search', beta: 'pay' })) {
+      world.change(id, { team });
+    }
+    await using server = await world.serve();
+    await using opened = await openPage(browser, server.url, { javaScriptEnabled: false });
+    const { page } = opened;
+    await page.selectOption('#team', 'search');
+    await page.getByRole('button', { name: 'Find' }).click();
+    await page.waitForURL('**/?find=&team=search#projects');
+    expect(await page.locator('.projects > *').count()).toBe(1);
+
+    await page.goBack();
+
+    expect(await page.locator('.projects > *').count()).toBe(2);
+    expect(await page.inputValue('#team')).toBe('');
+  });
+
   it('serves no page of 500 kB or more', async () => {
     await using world = await largeScenario();
     await using server = await world.serve();

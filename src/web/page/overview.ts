@@ -190,9 +190,9 @@ type Counted = ReadonlyMap<string, readonly ProjectView[]>;
 
 function finder({ find, team, state }: OverviewQuery, teams: Counted): Html {
   const names = Array.from(teams.keys()).toSorted();
-  return html`<form role="search" method="get" action="#projects">
+  return html`<form role="search" method="get" action="#projects" autocomplete="off">
     <label for="find">Find by id</label>
-    <input id="find" name="find" type="search" value="${find}" autocomplete="off" />
+    <input id="find" name="find" type="search" value="${find}" />
     ${
       names.length > 0 &&
       html`<label for="team">Team</label>
