@@ -275,6 +275,7 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
       });
       const { page } = opened;
       const asOf = page.locator('.as-of time');
+      const live = page.locator('#live');
       const before = await asOf.innerText();
       let fetches = 0;
       page.on('request', (request) => {
@@ -287,11 +288,13 @@ describe.runIf(runs)('the status page in Chromium', { timeout: 300_000 }, () => 
 
       await page.clock.fastForward(31 * SECOND);
       expect(await page.evaluate('getSelection().toString()')).toBe(marked);
+      expect(await live.innerText()).toBe('Waits while you type or select');
       await page.evaluate('getSelection().empty()');
       await page.clock.fastForward(31 * SECOND);
 
       await expect.poll(() => asOf.innerText(), SLOW).not.toBe(before);
       expect(fetches).toBe(1);
+      await expect.poll(() => live.innerText(), SLOW).toBe('Updated every 30 s');
     });
 
     it('has the failures before the health of evalwatch on a phone, and after it on a desk', async () => {

@@ -45,7 +45,8 @@ async function refresh() {
   clearTimeout(timer);
   dueAt = Infinity;
   if (isRefreshing) return refreshWithin(DELAYS_MS.reset);
-  if (document.hidden || isBusy()) return;
+  if (document.hidden) return;
+  if (isBusy()) return showState();
   isRefreshing = true;
   const started = performance.now();
   try {
@@ -120,6 +121,7 @@ function stateText() {
     const since = timeText(lostAt, isUtc, true);
     return `No answer from evalwatch since ${since}: this page is out of date`;
   }
+  if (isBusy()) return 'Waits while you type or select';
   return stream?.readyState === EventSource.OPEN ? 'Live' : 'Updated every 30 s';
 }
 
