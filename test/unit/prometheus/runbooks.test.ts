@@ -77,13 +77,31 @@ it.each(pages)('$file uses only existing commands and options of evalwatch', asy
     ...text.matchAll(/`evalwatch ([a-z][^`]*)`/g),
   ];
   for (const [, command = ''] of commands) {
-    const args = command
-      .trim()
-      .replaceAll(/"\$[A-Z]+"/g, 'checkout-bot')
-      .split(' ');
-    const program = await createProgram(() => () => Promise.resolve(), args[0], {
-      writeErr: () => {},
-    });
-    await expect(program.parseAsync(args, { from: 'user' })).resolves.toBe(program);
+    await expectToParse(command.replaceAll(/"\$[A-Z]+"/g, 'checkout-bot'));
   }
 });
+
+it('the text of each alert says what to do first, with existing commands and shell functions', async () => {
+  const functions = new Set(definitions.join('').match(/^evalwatch\w*(?=\(\))/gm) ?? []);
+  for (const { alert, annotations } of alerts) {
+    const text = annotations.description
+      .replaceAll(/\{\{ \$labels\.status \}\}/g, 'RUNNING')
+      .replaceAll(/\{\{ \$labels\.\w+ \}\}/g, 'checkout-bot');
+    expect(text, alert).toMatch(/\bFirst (?:run|route|check|ask) /);
+    for (const [, program = '', command = ''] of text.matchAll(
+      /First run (evalwatch\w*)([^,.(|]*)/g,
+    )) {
+      expect(functions, alert).toContain(program);
+      if (program === 'evalwatch') await expectToParse(command);
+    }
+  }
+});
+
+/** Fails unless a command line is one of evalwatch. */
+async function expectToParse(command: string): Promise<void> {
+  const args = command.trim().split(' ');
+  const program = await createProgram(() => () => Promise.resolve(), args[0], {
+    writeErr: () => {},
+  });
+  await expect(program.parseAsync(args, { from: 'user' })).resolves.toBe(program);
+}
