@@ -11,11 +11,12 @@ interface BackupOptions extends Options {
 }
 
 const BACKUP_HELP = `
-The copy is a complete store. To restore it: stop the daemon, delete the -wal and -shm files of the store, replace
-the store with the copy, and start the daemon.
+The copy is a complete store. To restore it, stop the daemon, copy it over the store as in the second example, and start
+the daemon. In a container: docs/operations.md, Backup and restore.
 
-Example:
-  evalwatch backup /var/backups/evalwatch-$(date +%F).db`;
+Examples:
+  evalwatch backup /var/backups/evalwatch-$(date +%F).db
+  evalwatch backup --store /var/backups/evalwatch-2026-11-29.db --force etc/data/evalwatch.db`;
 
 export const defineBackup: Define = (command, run) => {
   addStoreOptions(command.argument('<file>', 'file to write'))

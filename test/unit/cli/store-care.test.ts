@@ -27,6 +27,23 @@ describe('backup', () => {
     expect(await commandLine(forced)).toMatchObject({ code: 0, stderr: '' });
   });
 
+  it('restores a copy over the store, unless a daemon uses the store', async () => {
+    const [store, copy] = [join(directory, 'evalwatch.db'), join(directory, 'copy.db')];
+    await commandLine(['backup', copy, '--config', config]);
+    const changed = new Database(store);
+    changed.exec('DELETE FROM failure');
+    const restore = ['backup', '--store', copy, '--force', store];
+    expect(await commandLine(restore)).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining('-wal would damage the copy: stop the daemon') as string,
+    });
+    changed.close();
+
+    expect(await commandLine(restore)).toMatchObject({ code: 0, stderr: '' });
+    const { stdout } = await commandLine(['failures', '--json', '--config', config]);
+    expect(JSON.parse(stdout)).not.toEqual([]);
+  });
+
   it('rejects - as the target file', async () => {
     const finished = await commandLine(['backup', '-', '--config', config]);
     expect(finished).toMatchObject({

@@ -211,6 +211,20 @@ describe.runIf(kubectl !== '' || IN_CI)('for Kubernetes', () => {
     expect(metadata.labels['release']).toBe(isOldKubectl ? undefined : 'kube-prometheus-stack');
     expect(mine.get('Deployment')).toHaveProperty('spec.selector', { matchLabels: LABELS });
   });
+
+  it('the pod in docs/operations.md that restores a backup has the volume of the daemon, at its place', () => {
+    const [, text = ''] =
+      /<<'END'\n( +apiVersion: v1\n +kind: Pod\n.*?)\n +END\n/s.exec(
+        readText('docs/operations.md'),
+      ) ?? [];
+    const { spec: pod } = parse(text) as { spec: Pod };
+    const { spec } = daemon.get('Deployment').spec.template;
+    expect(spec.volumes).toEqual(expect.arrayContaining([...pod.volumes]));
+    expect(spec.containers[0].volumeMounts).toEqual(
+      expect.arrayContaining([...pod.containers[0].volumeMounts]),
+    );
+    expect(pod.containers[0]).toHaveProperty('args.4', image.env['EVALWATCH_STORE_PATH']);
+  });
 });
 
 /** The fields of any manifest that the tests read. */
