@@ -65,7 +65,8 @@ export function projectPage(
             </p>`
           : html`${stateLine(view, context.now)}
             ${failedText === undefined ? '' : html`<p class="lead">${failedText}</p>`}
-            ${polls(view, context.now)} ${canPoll ? pollButton(project) : ''}
+            ${polls(view, context.now)}
+            ${canPoll && view.state !== 'paused' ? pollButton(project) : ''}
             ${section('counts', 'Prompts by status', counts(view, store, context))}
             ${section('expected', 'What is expected', expected(view.watched))}`
       }

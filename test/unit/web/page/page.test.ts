@@ -817,13 +817,14 @@ it('the status page links style, script and icon by immutable URLs, and an outda
 });
 
 it.each(['alpha', "a'b", '../x'])(
-  'the page of project %j has a "Poll now" button only if the lifecycle API is enabled',
+  'the page of project %j has a "Poll now" button only if the lifecycle API is enabled and it is not paused',
   async (id) => {
     await using world = await setUp();
     await world.configure([id]);
     const path = `/projects/${encodeURIComponent(id)}`;
 
-    const { html } = await world.read(path, { isLifecycleEnabled: () => true });
+    const change = { isLifecycleEnabled: () => true };
+    const { html } = await world.read(path, change);
 
     const [, action = ''] = /<form method="post" action="([^"]+)">/.exec(html) ?? [];
     const { pathname, searchParams } = new URL(
@@ -832,6 +833,8 @@ it.each(['alpha', "a'b", '../x'])(
     );
     expect([pathname, searchParams.get('project')]).toEqual(['/-/poll', id]);
     expect((await world.read(path)).html).not.toContain('Poll now');
+    world.change(id, { pause: { until: undefined, polls: 'stop' } });
+    expect((await world.read(path, change)).html).not.toContain('Poll now');
   },
 );
 
