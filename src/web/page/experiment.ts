@@ -9,17 +9,16 @@ import {
   promptSection,
   staleNote,
   wayBack,
-  type ProjectQuery,
+  type StatusQuery,
 } from './project.ts';
 import { capitalized, plainName, timeWithAge, untrustedName } from './text.ts';
 
 /** The page of one experiment. */
 export function experimentPage(
   { store, views: [view] }: ExperimentData,
-  query: ProjectQuery & { readonly experiment: string },
+  { project, experiment, ...query }: StatusQuery & Record<'project' | 'experiment', string>,
   context: ListContext,
 ): Page {
-  const { project, experiment } = query;
   const of = `${plainName(experiment)} · ${project} · evalwatch`;
   const heading = html`${wayBack(context.root, project)}
     <h1>${untrustedName(experiment)}</h1>`;

@@ -35,8 +35,15 @@ const WAITING = UNFINISHED_STATUSES.join(' or ');
 const NONE = html`<p class="quiet">None.</p>`;
 const STUCK = html`<strong class="stuck"><span aria-hidden="true">!</span> stuck</strong>`;
 
+/** The project, the experiment or the prompt that a page is about. The overview is about none, and has rows of all. */
+export interface Subject {
+  readonly project?: string;
+  readonly experiment?: string;
+  readonly prompt?: string;
+}
+
 /** Page that a list is shown on. */
-export interface ListContext {
+export interface ListContext extends Subject {
   readonly now: number;
   /** Time for which the store keeps transitions, ms. */
   readonly retentionMs: number;
@@ -44,12 +51,6 @@ export interface ListContext {
   readonly promptUrl: string | undefined;
   /** Relative path of the overview, `./` or `../`: a proxy may serve the page under another path. */
   readonly root: string;
-  /** Project of the page; undefined if the list has rows of several projects. */
-  readonly project: string | undefined;
-  /** Experiment of the page; undefined if the list has rows of several experiments. */
-  readonly experiment: string | undefined;
-  /** Prompt of the page; undefined if the list has rows of several prompts. */
-  readonly prompt: string | undefined;
   /** The configured projects of the page. */
   readonly views: readonly ProjectView[];
 }

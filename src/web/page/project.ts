@@ -31,13 +31,9 @@ import {
 /** Characters of a message that unfold: more than the longest error_msg has, unless some of them are escaped. */
 const WHOLE_MESSAGE = 8200;
 
-export interface ProjectQuery {
-  readonly project: string;
-  /** That of the page, if it is the page of an experiment. */
-  readonly experiment?: string;
-  /** That of the page, if it is the page of a prompt. */
-  readonly prompt?: string;
-  /** Restricts the list of prompts; undefined lists all. */
+/** Restricts the list of prompts. */
+export interface StatusQuery {
+  /** Undefined for all. */
   readonly status: PromptStatus | undefined;
   /** A status that was asked for and does not exist. */
   readonly unknownStatus: string | undefined;
@@ -46,11 +42,10 @@ export interface ProjectQuery {
 /** The page of one project. */
 export function projectPage(
   { views: [view], store }: PageData,
-  query: ProjectQuery,
+  { project, ...query }: StatusQuery & { readonly project: string },
   canPoll: boolean,
   context: ListContext,
 ): Page {
-  const { project } = query;
   const verdict = verdictOf(view);
   const failedText = view?.failures && failuresText(view.failures, context.retentionMs);
   return {
@@ -117,7 +112,7 @@ function counts(view: ProjectView, store: PageData['store'], context: ListContex
 
 function lists(
   store: NonNullable<PageData['store']>,
-  query: ProjectQuery,
+  query: StatusQuery,
   context: ListContext,
 ): readonly Html[] {
   const { experiments } = store;
@@ -176,7 +171,7 @@ export function failureSection(failures: readonly FailureRow[], context: ListCon
 /** The prompts of the page, in one status or all. */
 export function promptSection(
   rows: readonly StatusRow[],
-  { status, unknownStatus }: ProjectQuery,
+  { status, unknownStatus }: StatusQuery,
   context: ListContext,
 ): Html {
   return section(

@@ -12,20 +12,13 @@ import {
 } from './lists.ts';
 import { MOVES_SHOWN, waitOf, type PromptData } from './model.ts';
 import { badge } from './plot.ts';
-import {
-  failureSection,
-  missingPage,
-  moreRows,
-  staleNote,
-  wayBack,
-  type ProjectQuery,
-} from './project.ts';
+import { failureSection, missingPage, moreRows, staleNote, wayBack } from './project.ts';
 import { plainName, timeWithAge, untrustedName, type Html } from './text.ts';
 
 /** The page of one prompt: what it is now, and how it came there. */
 export function promptPage(
   { store, views: [view] }: PromptData,
-  { project, prompt }: Required<Pick<ProjectQuery, 'project' | 'prompt'>>,
+  { project, prompt }: { readonly project: string; readonly prompt: string },
   context: ListContext,
 ): Page {
   const of = `${plainName(prompt)} · ${project} · evalwatch`;

@@ -9,11 +9,11 @@ import type { ConnectionEnv } from '../limits.ts';
 import { PATHS } from '../paths.ts';
 import { experimentPage } from './experiment.ts';
 import { layout, type Page } from './layout.ts';
-import type { ListContext } from './lists.ts';
+import type { ListContext, Subject } from './lists.ts';
 import { readExperiment, readOverview, readProject, readPrompt, type PageData } from './model.ts';
 import { overviewPage } from './overview.ts';
 import { promptPage } from './prompt.ts';
-import { projectPage, unknownProjectPage, type ProjectQuery } from './project.ts';
+import { projectPage, unknownProjectPage, type StatusQuery } from './project.ts';
 
 /** Allows the own files of the page only: no inline script or style, no other host, no frame. */
 const SECURITY = {
@@ -64,14 +64,13 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
     now: number,
     root: string,
     { views }: Views,
-    { project, experiment, prompt }: Partial<ProjectQuery> = {},
+    subject: Subject = {},
   ): ListContext {
     const { retentionMs } = content;
-    const promptUrl = content.promptUrl();
-    return { now, retentionMs, promptUrl, root, views, project, experiment, prompt };
+    return { ...subject, now, retentionMs, promptUrl: content.promptUrl(), root, views };
   }
 
-  function statusOf(context: Context<ConnectionEnv>): Omit<ProjectQuery, 'project'> {
+  function statusOf(context: Context<ConnectionEnv>): StatusQuery {
     const asked = context.req.query('status')?.slice(0, MAX_LENGTH);
     const status = PROMPT_STATUSES.find((each) => each === asked?.toUpperCase());
     return { status, unknownStatus: status === undefined ? asked : undefined };
@@ -103,7 +102,7 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
   /** Answers with the page of a project or of something in it; `make` resolves to undefined if there is no such project. */
   function answerOf(
     context: Context<ConnectionEnv>,
-    query: Pick<ProjectQuery, 'project' | 'experiment' | 'prompt'>,
+    query: Subject & { readonly project: string },
     make: (now: number, lists: (data: Views) => ListContext) => Promise<Page | undefined>,
   ): Promise<Response> {
     return answer(context, [query], async () => {
