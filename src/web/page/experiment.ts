@@ -19,7 +19,7 @@ export function experimentPage(
   { project, experiment, ...query }: StatusQuery & Record<'project' | 'experiment', string>,
   context: ListContext,
 ): Page {
-  const of = `${plainName(experiment)} · ${project} · evalwatch`;
+  const of = `${plainName(experiment)} · ${plainName(project)} · evalwatch`;
   const heading = html`${wayBack(context.root, project)}
     <h1>${untrustedName(experiment)}</h1>`;
   if (store?.row === undefined) {

@@ -23,6 +23,7 @@ import {
   expectationText,
   failuresText,
   objectiveText,
+  plainName,
   STATE_WORDS,
   untrustedName,
   type Html,
@@ -49,7 +50,7 @@ export function projectPage(
   const verdict = verdictOf(view);
   const failedText = view?.failures && failuresText(view.failures, context.retentionMs);
   return {
-    title: `${verdict} · ${project} · evalwatch`,
+    title: `${verdict} · ${plainName(project)} · evalwatch`,
     summary: failedText === undefined ? `${verdict}.` : `${verdict}. ${failedText}.`,
     main: html`${wayBack('../')}
       <h1>${untrustedName(project)}</h1>

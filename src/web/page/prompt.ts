@@ -21,7 +21,7 @@ export function promptPage(
   { project, prompt }: { readonly project: string; readonly prompt: string },
   context: ListContext,
 ): Page {
-  const of = `${plainName(prompt)} · ${project} · evalwatch`;
+  const of = `${plainName(prompt)} · ${plainName(project)} · evalwatch`;
   const heading = html`${wayBack(context.root, project)}
     <h1>${untrustedName(prompt)}</h1>`;
   const [lastMove] = store?.moves ?? [];

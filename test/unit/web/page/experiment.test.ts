@@ -207,11 +207,17 @@ describe('the page of an experiment', () => {
   it('shows no hidden character of a name, also in its title', async () => {
     await using world = await setUp();
     const name = `evil\u202e${'x'.repeat(500)}`;
-    await world.see('beta', { a: { status: 'RUNNING', experiment: name } });
+    const project = 'beta\u202e';
+    await world.configure([project]);
+    await world.see(project, { a: { status: 'RUNNING', experiment: name } });
+    const path = `/projects/${encodeURIComponent(project)}`;
     for (const each of [name, 'evil\u202e of nobody']) {
-      const { html } = await world.read(`/projects/beta/experiments/${encodeURIComponent(each)}`);
+      const { html } = await world.read(`${path}/experiments/${encodeURIComponent(each)}`);
       expect(html).not.toContain('\u202e');
-      expect(html).toMatch(/<title>\w.* · evil\\u202e.{0,80} · beta/);
+      expect(html).toMatch(/<title>\w.* · evil\\u202e.{0,80} · beta\\u202e ·/);
+    }
+    for (const other of [path, `${path}/prompts/a`]) {
+      expect((await world.read(other)).html).not.toContain('\u202e');
     }
   });
 
