@@ -27,17 +27,14 @@ export interface Pause {
 /** Maximum number of times of maintenance that follow each other as one. */
 const MAX_CHAINED = 1000;
 
-/** Returns the pause at this time, epoch ms; undefined if there is none. */
-export function pauseAt({ isPaused, maintenance }: Pauses, at: number): Pause | undefined {
-  if (isPaused) return { until: undefined, polls: 'stop' };
-  let pause: Pause | undefined;
-  for (const each of maintenance) {
-    const until = endOf(each, at);
-    if (until === undefined) continue;
-    const polls = pause?.polls === 'stop' ? 'stop' : each.polls;
-    pause = { until: Math.max(until, pause?.until ?? 0), polls };
+/** Returns the pause at this time, epoch ms; undefined if there is none. Of two at once, one without polls. */
+export function pauseAt(pauses: Pauses, at: number): Pause | undefined {
+  if (pauses.isPaused) return { until: undefined, polls: 'stop' };
+  for (const polls of ['stop', 'continue'] as const) {
+    const until = lastEnd(pauses, polls, at, at);
+    if (until !== undefined) return { until, polls };
   }
-  return pause;
+  return undefined;
 }
 
 /** Returns the pause at this time, epoch ms, and otherwise the next one, with its begin; undefined if there is none. */
@@ -77,7 +74,7 @@ export function lastEnd(
 function endOf(
   { cron, timezone, durationMs }: Maintenance,
   from: number,
-  upTo = from,
+  upTo: number,
 ): number | undefined {
   const schedule = parseSchedule(cron, timezone);
   let start = lastRun(schedule, from - durationMs, upTo);

@@ -34,9 +34,9 @@ describe('a project', () => {
     expect(pauseAt(withTimes(SUNDAYS), at(now))?.until).toBe(until && at(until));
   });
 
-  it('in two kinds of maintenance is so until the later end, and is not polled', () => {
+  it('in two kinds of maintenance is not polled until the end of the one without polls', () => {
     const both = withTimes(QUIET, SUNDAYS);
-    expect(pauseAt(both, at('29T04:30'))).toEqual({ until: at('29T06:00'), polls: 'stop' });
+    expect(pauseAt(both, at('29T04:30'))).toEqual({ until: at('29T05:00'), polls: 'stop' });
     expect(pauseAt(both, at('29T05:30'))).toEqual({ until: at('29T06:00'), polls: 'continue' });
   });
 
