@@ -11,7 +11,7 @@ import {
 } from '../../config/secrets.ts';
 import { DEFAULT_LIMIT_MS } from '../../domain/limits.ts';
 import type { SecretSource } from '../../domain/options.ts';
-import type { Receiver } from '../../domain/receiver.ts';
+import { isFor, type Receiver } from '../../domain/receiver.ts';
 import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import { quoteId } from '../../domain/suggest.ts';
 import { ApiError, StoreError } from '../../monitor/errors.ts';
@@ -54,6 +54,7 @@ export async function findAll(
     ...(await addressFindings(config)),
     ...tried.flatMap(pageWarnings).map(toWarning),
     ...limitWarnings(intervals).map(toWarning),
+    ...untoldWarnings(config).map(toWarning),
     ...tried
       .map(explainFailure)
       .filter((message) => message !== undefined)
@@ -99,13 +100,26 @@ function limitWarnings(intervals: readonly ProjectInterval[]): readonly string[]
       return [`${quoteId(project.id)} (${formatDuration(limitMs)}, polled every ${interval})`];
     });
     if (tooShort.length === 0) return [];
-    const more = tooShort.length - MAX_NAMED;
-    const names = tooShort.slice(0, MAX_NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
     return [
-      `the limit for ${status} is shorter than the time between two polls: ${names}; ` +
+      `the limit for ${status} is shorter than the time between two polls: ${firstOf(tooShort)}; ` +
         `prompts will seem stuck: set expect.max_${status.toLowerCase()} of the project to more, or to off`,
     ];
   });
+}
+
+/** Warns of projects that no receiver is told of, such as one whose team was forgotten. */
+function untoldWarnings({ notify, projects }: Config): readonly string[] {
+  const untold = projects.filter((project) => !notify.some((receiver) => isFor(receiver, project)));
+  if (notify.length === 0 || untold.length === 0) return [];
+  return [
+    `no receiver is told of ${firstOf(untold.map(({ id }) => quoteId(id)))}: ` +
+      'set the team of the project, or name the project in projects of a receiver',
+  ];
+}
+
+function firstOf(names: readonly string[]): string {
+  const more = names.length - MAX_NAMED;
+  return names.slice(0, MAX_NAMED).join(', ') + (more > 0 ? ` and ${more} more` : '');
 }
 
 /** Finds the API keys that are missing, unusable, short or probably not only the key. */

@@ -135,6 +135,25 @@ describe('check', () => {
 
   const good = { good: 'https://hooks.example.com/5ecret', hook: `whsec_${'A'.repeat(43)}=` };
 
+  it.each([
+    [{ teams: ['search'], projects: undefined }, '"b", "c", "d" and 1 more'],
+    [{ teams: ['search'], projects: ['b', 'c', 'd'] }, '"e"'],
+    [{}, undefined],
+  ])('warns of projects that no receiver with %j is told of', async (told, names) => {
+    const directory = temporaryDirectory();
+    writeFileSync(join(directory, 'url'), good.good);
+    const others = ['b', 'c', 'd', 'e'].map((id) => ({ id }));
+    const more = { notify: [{ ...chat, ...told }] };
+    const projects = [{ id: 'a', team: 'search' }, ...others];
+    const config = writeConfiguration(directory, projects, more);
+    const { code, stderr } = await commandLine(['check', '--config', config]);
+    const advice = 'set the team of the project, or name the project in projects of a receiver';
+    expect({ code, stderr }).toEqual({
+      code: 0,
+      stderr: names === undefined ? '' : `warning: no receiver is told of ${names}: ${advice}\n`,
+    });
+  });
+
   it('names each secret of a receiver that is missing or malformed, and no value', async () => {
     const mail = { type: 'email', from: 'a@example.org', to: ['a@example.org'] };
     const receivers = [
