@@ -127,12 +127,14 @@ it('docker run in README.md restricts evalwatch like compose.yaml', () => {
   const { evalwatch } = compose.services as {
     readonly evalwatch: Service & {
       readonly restart: string;
+      readonly mem_limit: string;
       readonly logging: { driver: string };
     };
   };
   const [port] = evalwatch.ports ?? [];
   const options = {
     restart: `--restart ${evalwatch.restart}`,
+    mem_limit: `--memory ${evalwatch.mem_limit}`,
     read_only: '--read-only',
     cap_drop: '--cap-drop ALL',
     security_opt: '--security-opt no-new-privileges:true',
