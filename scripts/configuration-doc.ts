@@ -98,11 +98,11 @@ evalwatch check --connect
 **Which option?** To
 
 - poll more or less often: \`schedule\` and \`idle_schedule\`, which are [cron expressions](specification.md#cron-expressions);
-- stop polls and alerts for a while: \`paused\`, \`maintenance\` ([rules](specification.md#pauses));
+- stop polls, alerts and messages: \`paused\` until you remove it, \`maintenance\` at set times: \`0 18 * * 5\` begins each Friday at 18:00, \`0 18 4 12 *\` on 4 December ([rules](specification.md#pauses)); \`check\` prints the next one;
 - be told without Prometheus: \`notify\` ([set it up](notifications.md)), \`heartbeat\` for evalwatch itself ([set it up](alerting.md#the-heartbeat-of-evalwatch));
 - say what is normal: \`expect\`; limits are [learned](specification.md#learned-limits) until you set them;
 - open it to other machines: \`web.listen\`, with [TLS and a login](web-configuration.md);
-- route alerts to teams: \`team\` ([alerting](alerting.md#teams));
+- tell each team of its own projects: \`team\`, for [messages](notifications.md#what-is-told) and [alerts](alerting.md#teams);
 - keep projects in files of their own: \`projects_files\` ([rules](specification.md#projects-files));
 - run several workers: \`store.postgres_url_file\` instead of \`store.path\` ([scaling](scaling.md)).
 
