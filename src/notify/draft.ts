@@ -39,6 +39,11 @@ export interface DraftOptions extends Pick<
   };
 }
 
+/** What is due, and whether the first poll after a pause found some of it. */
+interface Found extends DueMoves {
+  readonly isAfterPause: boolean;
+}
+
 /** Makes messages of what the store has, and words nothing. */
 export class Drafts {
   readonly #options: DraftOptions;
@@ -47,35 +52,23 @@ export class Drafts {
     this.#options = options;
   }
 
-  failed(
-    project: ConfiguredProject,
-    { count, moves, causes: found }: DueMoves,
-    isAfterPause: boolean,
-  ): Message {
+  failed(project: ConfiguredProject, found: Found): Message {
+    const { moves, causes } = found;
     const prompts = moves.map((row) => ({ ...this.#promptRef(project, row), ...outcomeOf(row) }));
-    const about = { ...this.#projectRef(project), count, after_pause: isAfterPause };
-    const data = { ...about, prompts, causes: causesOf(found) };
+    const data = { ...this.#about(project, found), prompts, causes: causesOf(causes) };
     return { ...this.#head(), type: 'prompts.failed', data };
   }
 
-  completed(
-    project: ConfiguredProject,
-    { count, moves }: DueMoves,
-    isAfterPause: boolean,
-  ): Message {
-    const prompts = moves.map((row) => this.#promptRef(project, row));
-    const data = { ...this.#projectRef(project), count, after_pause: isAfterPause, prompts };
+  completed(project: ConfiguredProject, found: Found): Message {
+    const prompts = found.moves.map((row) => this.#promptRef(project, row));
+    const data = { ...this.#about(project, found), prompts };
     return { ...this.#head(), type: 'prompts.completed', data };
   }
 
-  finished(
-    project: ConfiguredProject,
-    { count, finishes }: DueMoves,
-    isAfterPause: boolean,
-  ): Message {
+  finished(project: ConfiguredProject, found: Found): Message {
     const { externalUrl } = this.#options.addresses();
-    const experiments = finishes.map((row) => finishedExperiment(row, externalUrl));
-    const data = { ...this.#projectRef(project), count, after_pause: isAfterPause, experiments };
+    const experiments = found.finishes.map((row) => finishedExperiment(row, externalUrl));
+    const data = { ...this.#about(project, found), experiments };
     return { ...this.#head(), type: 'experiments.finished', data };
   }
 
@@ -110,6 +103,10 @@ export class Drafts {
   #head() {
     const timestamp = iso(this.#options.clock.now());
     return { schema: 1 as const, id: randomUUID(), timestamp };
+  }
+
+  #about(project: ConfiguredProject, { count, isAfterPause }: Found) {
+    return { ...this.#projectRef(project), count, after_pause: isAfterPause };
   }
 
   #projectRef({ id, team }: ConfiguredProject) {

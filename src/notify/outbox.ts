@@ -379,7 +379,8 @@ export class Outbox {
       const isAfterPause =
         found.moves.some(({ at }) => at === resumedAt) ||
         found.finishes.some(({ endedAt }) => endedAt === resumedAt);
-      const message = count > 0 ? this.#drafts[kind](project, found, isAfterPause) : undefined;
+      const message =
+        count > 0 ? this.#drafts[kind](project, { ...found, isAfterPause }) : undefined;
       const told = [{ project: project.id, promptId: '', mark: last }];
       if (!(await this.#store({ kind, token, told, message }))) return;
       if (old > 0 && untoldUntil === undefined) onGivenUp({ receiver, kind }, project.id, old);
