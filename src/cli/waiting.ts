@@ -83,8 +83,11 @@ export class Waiting {
       if (!this.#end.aborted) throw error;
       // What was read last may be old.
       this.#end = AbortSignal.timeout(LAST_READ_MS);
-      const last = await this.#read().catch(() => undefined);
-      const message = `not finished within ${formatDuration(this.#options.timeout)}`;
+      const [last, silence] = await this.#read().then(
+        (outcome) => [outcome, ''] as const,
+        () => [undefined, ', and the daemon does not answer'] as const,
+      );
+      const message = `not finished within ${formatDuration(this.#options.timeout)}${silence}`;
       return last ?? (await this.#giveUp(3, message, this.#end));
     }
   }

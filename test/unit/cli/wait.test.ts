@@ -168,7 +168,7 @@ describe.concurrent('evalwatch wait', () => {
     daemon.disconnect();
     const { code, stdout, stderr } = await waiting;
     expect(code).toBe(3);
-    expect(stderr).toMatch(/\nerror: not finished within 5s\n$/);
+    expect(stderr).toMatch(/\nerror: not finished within 5s, and the daemon does not answer\n$/);
     expect(JSON.parse(stdout)).toEqual([
       { ...daemon.experiments.get('nightly'), failure_ratio: 4 / 41, ok: false },
     ]);
