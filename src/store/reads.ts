@@ -56,10 +56,17 @@ function labelText(label: keyof Labels): string {
   return `(SELECT l.text FROM evalwatch.label l WHERE l.label_id = r.${label}) AS ${label}`;
 }
 
+/**
+ * The record of a transition `t`, for a query that is a value: it is looked up. PostgreSQL can make a join of IN and EXISTS, and
+ * then reads all transitions of a project for each of its records, if it expects few of them.
+ */
+const RECORD_OF_TRANSITION = `evalwatch.record r
+  WHERE r.project_key = t.project_key AND r.kind = t.kind AND r.id = t.record_id`;
+
 /** The experiment that the record of a transition `t` has now. */
 const EXPERIMENT_OF_TRANSITION = `(
-  SELECT l.text FROM evalwatch.record r JOIN evalwatch.label l ON l.label_id = r.experiment
-  WHERE r.project_key = t.project_key AND r.kind = t.kind AND r.id = t.record_id) AS experiment`;
+  SELECT (SELECT l.text FROM evalwatch.label l WHERE l.label_id = r.experiment)
+  FROM ${RECORD_OF_TRANSITION}) AS experiment`;
 
 const TRANSITION_COLUMNS = `t.transition_id, t.at, p.id AS project, t.kind, t.record_id, t.from_status, t.to_status,
   ${EXPERIMENT_OF_TRANSITION}`;
@@ -111,13 +118,11 @@ function labelConditions(query: LabelScope): readonly string[] {
   );
 }
 
-/** Restricts a query to transitions `t` of such prompts: they are found once, as look-ups for each transition take longer. */
+/** Restricts a query to transitions `t` of such prompts. */
 function ofLabels(query: LabelScope): string | false {
   const conditions = labelConditions(query);
   if (conditions.length === 0) return false;
-  return `(t.project_key, t.kind, t.record_id) IN (
-    SELECT r.project_key, r.kind, r.id FROM evalwatch.project p JOIN evalwatch.record r ON r.project_key = p.project_key
-    ${whereAll("r.kind = 'prompt'", query.project !== undefined && 'p.id = :project', ...conditions)})`;
+  return `t.kind = 'prompt' AND (SELECT ${conditions.join(' AND ')} FROM ${RECORD_OF_TRANSITION})`;
 }
 
 /** Restricts a query to transitions `t` of a time and of one prompt. */
@@ -130,35 +135,14 @@ function ofHistory({ since, until, promptId }: RowQuery): readonly (string | fal
 }
 
 /**
- * How moves of prompts that are not gone are counted. SQLite looks each record up, and none of a project without gone ones. Such
- * look-ups take PostgreSQL four times as long as a join.
- */
-const LISTED = {
-  'by look-ups': {
-    join: '',
-    condition: `CAST(p.prompts ->> 'gone' AS integer) = 0 OR EXISTS (
-        SELECT 1 FROM evalwatch.record r
-        WHERE r.project_key = t.project_key AND r.kind = t.kind AND r.id = t.record_id AND NOT r.gone)`,
-  },
-  'by a join': {
-    join: `JOIN evalwatch.record r
-      ON r.project_key = t.project_key AND r.kind = t.kind AND r.id = t.record_id`,
-    condition: 'NOT r.gone',
-  },
-};
-
-/**
  * The reading methods of a store, by one text for both engines; each engine adds how it reads snapshots and events. CROSS JOIN
  * makes SQLite read the tables in this order.
  */
 export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'> {
   protected readonly db: Db;
-  readonly #listed: keyof typeof LISTED;
 
-  /** `listed` says how moves of listed prompts are counted. */
-  constructor(db: Db, listed: keyof typeof LISTED) {
+  constructor(db: Db) {
     this.db = db;
-    this.#listed = listed;
   }
 
   /** Ids of all stored projects. */
@@ -451,8 +435,8 @@ SELECT project, count FROM counted WHERE count > 0`;
       '',
       `SELECT p.id AS project, CAST((t.at - :since) / :spanMs AS integer) AS span,
         t.from_status AS "from", t.to_status AS "to", count(*) AS count,
-        count(*) FILTER (WHERE ${LISTED[this.#listed].condition}) AS listed
-      ${from} ${LISTED[this.#listed].join} ${where} AND t.at > :after
+        count(*) FILTER (WHERE (SELECT NOT r.gone FROM ${RECORD_OF_TRANSITION})) AS listed
+      ${from} ${where} AND t.at > :after
       GROUP BY 1, 2, 3, 4`,
       { project, since, spanMs, after },
     );

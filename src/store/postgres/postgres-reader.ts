@@ -48,10 +48,7 @@ export class PostgresReader extends Reads implements StoreReader {
   #end: EventPosition | undefined;
 
   constructor(database: Pick<Database, 'query' | 'close'>, clock: Pick<Clock, 'sleep'>) {
-    super(
-      createPostgresDb((...asked) => database.query(...asked)),
-      'by a join',
-    );
+    super(createPostgresDb((...asked) => database.query(...asked)));
     this.#database = database;
     this.#clock = clock;
   }

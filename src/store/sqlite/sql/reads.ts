@@ -1,15 +1,11 @@
 import type { EventPosition, RecordedEvents } from '../../../monitor/ports/store.ts';
 import { Reads } from '../../reads.ts';
-import type { Db, Parameters } from '../../sql.ts';
+import type { Parameters } from '../../sql.ts';
 import type { Connection } from '../connection.ts';
 import { bindable, createPrepare } from './changes.ts';
 
 /** The reading methods of a SQLite store. */
 export class SqliteReads extends Reads {
-  constructor(db: Db) {
-    super(db, 'by look-ups');
-  }
-
   /** Commits follow each other, so all rows up to the last number are there. */
   async events(after: EventPosition, limit: number): Promise<RecordedEvents> {
     const numbers = await this.db.read<{ readonly name: string; readonly seq: number }>(
