@@ -84,7 +84,7 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
   });
 
   app.get('/', (context) => {
-    const asked = (name: string) => (context.req.query(name) ?? '').slice(0, MAX_LENGTH);
+    const asked = (name: string) => (context.req.query(name) ?? '').trim().slice(0, MAX_LENGTH);
     const filter = { find: asked('find'), team: asked('team'), state: asked('state') };
     const query = { ...filter, page: pageOf(context.req.query('page')) };
     return answer(context, ['/', query], async () => {

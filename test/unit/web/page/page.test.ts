@@ -337,7 +337,7 @@ describe('projects on the status page', () => {
 
     const last = await world.read('/?page=3');
     const beyond = await world.read('/?page=99');
-    const found = await world.read('/?find=PROJECT-5');
+    const found = await world.read('/?find=+PROJECT-5%09');
     const none = await world.read('/?find=%22%3E%3Cb%3E');
 
     expect(last.text).toContain('Page 3 of 3, 60 projects');
