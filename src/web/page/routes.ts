@@ -71,7 +71,7 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
   }
 
   function statusOf(context: Context<ConnectionEnv>): StatusQuery {
-    const asked = context.req.query('status')?.slice(0, MAX_LENGTH);
+    const asked = context.req.query('status')?.slice(0, MAX_LENGTH) || undefined;
     const status = PROMPT_STATUSES.find((each) => each === asked?.toUpperCase());
     return { status, unknownStatus: status === undefined ? asked : undefined };
   }

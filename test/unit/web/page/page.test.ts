@@ -742,6 +742,8 @@ describe('project page', () => {
       /Prompts that are COMPLETED (?:(?!PAUSED).)* done (?:(?!PAUSED).)*Recent/,
     );
     expect(lower.text).not.toContain('There is no status');
+    const empty = await world.read('/projects/alpha?status=');
+    expect(empty.text).not.toContain('There is no status');
     expect(unknown.text).toContain(
       'There is no status &lt;b&gt;done, so all prompts are listed. The statuses are PENDING, RUNNING, COMPLETED, FAILED, UNKNOWN.',
     );
