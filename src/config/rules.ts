@@ -210,8 +210,13 @@ function checkReceivers(
   return [
     ...checkUnique(receivers, 'name', context),
     ...receivers.flatMap((receiver) => checkReceiver(receiver, context)),
-    ...checkNames(receivers, ['teams', 'is the team of no project'], teams),
-    ...checkNames(receivers, ['projects', 'is not among the projects'], ids),
+    // Without a project, that is the fault.
+    ...(projects.length === 0
+      ? []
+      : [
+          ...checkNames(receivers, ['teams', 'is the team of no project'], teams),
+          ...checkNames(receivers, ['projects', 'is not among the projects'], ids),
+        ]),
   ];
 }
 
