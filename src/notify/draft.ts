@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { causeOf } from '../domain/cause.ts';
 import { DEFAULT_LIMIT_MS, expectationIn } from '../domain/limits.ts';
-import { experimentPath, projectPath } from '../domain/page-path.ts';
+import { experimentPath, projectPath, promptPath } from '../domain/page-path.ts';
 import { promptUrl } from '../domain/prompt-url.ts';
 import type { ConfiguredProject } from '../monitor/ports/watched-project.ts';
 import { finishFields } from '../rows/fields.ts';
@@ -114,7 +114,7 @@ export class Drafts {
     return {
       project: id,
       team: team === '' ? null : team,
-      url: externalUrl === undefined ? null : `${externalUrl}/${projectPath(id)}`,
+      url: pageUrl(externalUrl, projectPath(id)),
     };
   }
 
@@ -122,9 +122,10 @@ export class Drafts {
     { id: project }: ConfiguredProject,
     { promptId, promptName }: Pick<WaitingRow, 'promptId' | 'promptName'>,
   ): PromptRef {
-    const { promptUrl: template } = this.#options.addresses();
-    const url = template === undefined ? undefined : promptUrl(template, { project, promptId });
-    return { prompt_id: promptId, prompt_name: promptName ?? null, url: url ?? null };
+    const { promptUrl: template, externalUrl } = this.#options.addresses();
+    const atService = template && promptUrl(template, { project, promptId });
+    const url = atService || pageUrl(externalUrl, promptPath(project, promptId));
+    return { prompt_id: promptId, prompt_name: promptName ?? null, url };
   }
 
   #stuckPrompt(project: ConfiguredProject, row: WaitingRow): StuckPrompt {
@@ -152,12 +153,15 @@ function iso(at: number): string {
   return new Date(at).toISOString();
 }
 
+function pageUrl(externalUrl: string | undefined, path: string | undefined): string | null {
+  return externalUrl === undefined || path === undefined ? null : `${externalUrl}/${path}`;
+}
+
 function finishedExperiment(row: FinishedRow, externalUrl: string | undefined): FinishedExperiment {
   const { project, experiment, prompts, first_move, ended, duration_seconds } = finishFields(row);
-  const path = experimentPath(project, experiment);
   return {
     experiment,
-    url: externalUrl === undefined || path === undefined ? null : `${externalUrl}/${path}`,
+    url: pageUrl(externalUrl, experimentPath(project, experiment)),
     first_move,
     ended,
     duration_seconds,

@@ -24,7 +24,9 @@ const project = z.object({
 const prompt = z.object({
   prompt_id: z.string(),
   prompt_name: text,
-  url: text.describe('Address of the prompt; null without `service.prompt_url`.'),
+  url: text.describe(
+    'Address of the prompt at the service, else of its page of evalwatch; null without `service.prompt_url` and `web.external_url`.',
+  ),
 });
 const failedPrompt = prompt.extend({
   time: time.describe('When evalwatch saw that it had failed, UTC.'),

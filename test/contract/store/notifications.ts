@@ -62,7 +62,9 @@ export function describeNotifications(h: Harness): void {
         untoldUntil = () => undefined,
         isQuiet = () => false,
         store = h.store.notifications,
+        promptUrl = () => 'https://evals.example.com/{project}/{prompt_id}',
       }: {
+        promptUrl?: () => string | undefined;
         untoldUntil?: (project: string) => number | undefined;
         isQuiet?: (project: string) => boolean;
         mayTell?: (project: string) => boolean;
@@ -81,7 +83,7 @@ export function describeNotifications(h: Harness): void {
         maxIntervalMs: () => 10 * SECOND,
         addresses: () => ({
           externalUrl: 'https://watch.example.com',
-          promptUrl: 'https://evals.example.com/{project}/{prompt_id}',
+          promptUrl: promptUrl(),
         }),
         onGivenUp: (...what) => givenUp.push(what),
       });
@@ -161,6 +163,14 @@ export function describeNotifications(h: Harness): void {
       expect(await told(2 * MINUTE)).toEqual([]);
       await see('p', { x: 'COMPLETED', y: 'COMPLETED' });
       expect(await told(2 * MINUTE)).toMatchObject([{ data: { count: 1 } }]);
+    });
+
+    it('link the page of a prompt without an address at the service', async () => {
+      const { told, see } = start(ALL, { promptUrl: () => undefined });
+      await told(MINUTE);
+      await see('p', { 'x/y': 'COMPLETED' });
+      const url = 'https://watch.example.com/projects/p/prompts/x%2Fy';
+      expect(await told(2 * MINUTE)).toMatchObject([{ data: { prompts: [{ url }] } }]);
     });
 
     it('tell all failures of a poll in one message, with the counts of their causes', async () => {
