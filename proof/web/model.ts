@@ -151,7 +151,8 @@ function comesFromElsewhere(header: (name: string) => readonly string[]): boolea
   if (site !== 'none' && site !== 'same-origin') return true;
   const [origin] = header('origin');
   if (origin === undefined) return false;
-  const own = URL.parse(origin.replace(/\/\/.*/, `//${header('host')[0] ?? ''}`));
+  // Two hosts are one that no page has.
+  const own = URL.parse(origin.replace(/\/\/.*/, `//${header('host').join(', ')}`));
   return !origin.startsWith('http') || own === null || own.host !== URL.parse(origin)?.host;
 }
 
@@ -213,8 +214,11 @@ function routed(
     if (!isRead) return refused('row', 405);
     const shown = { shows: '"data":{', route: 'row' };
     if (query || isMalformed) return { statuses: [200, 400, 404], ...shown };
-    const [id, prompt = PROMPT] = ids;
-    return isProject(id) && prompt === PROMPT ? { statuses: [200], ...shown } : refused('row', 404);
+    const [id = '', prompt = PROMPT] = ids;
+    if (isProject(id) && prompt === PROMPT) return { statuses: [200], ...shown };
+    // It names the project that is unknown.
+    const isNamed = !isProject(id) && id.includes(PROTECTED);
+    return isNamed ? { ...shown, statuses: [404], shows: PROTECTED } : refused('row', 404);
   }
   const [first, project = '', part, name, ...more] = segments;
   const isWhole = part === undefined;
