@@ -29,6 +29,8 @@ it.each([
       409,
       { error: 'project "alpha" is paused' },
     ]);
+    const all = await fetch(`${url}/-/poll`, { method: 'POST' });
+    expect([all.status, await all.text()]).toEqual([409, expect.stringContaining('are paused')]);
     const { data } = (await (await fetch(`${url}/api/v1/projects`)).json()) as { data: object[] };
     expect(data).toMatchObject([{ up: true, pause: { polls: 'stop' }, prompts: { COMPLETED: 1 } }]);
     expect(await (await fetch(`${url}/projects/alpha`)).text()).toContain('Paused');

@@ -83,7 +83,7 @@ async function assertFree(path: string, target: string, replace: boolean): Promi
     if ((await fileSize(log)) === 0) continue;
     throw new StoreError(
       'other',
-      `${log} would damage the copy: stop the daemon that uses it, or start and stop it if it was killed; or choose another name`,
+      `${log} would damage the copy: stop the daemon (if it was killed, start it first), or choose another name`,
     );
   }
 }
