@@ -35,7 +35,7 @@ The metrics of \`GET /metrics\`. Names, types and labels are stable: changing on
 - Every series of a configured project exists from the first scrape on, counters at 0, unless the table says when it is absent. The series of a project disappear when it is removed from the configuration. Metrics of datasets exist for projects with \`datasets: true\`. With several workers, only the owner of a project exports its series.
 - No label contains the id of a prompt or dataset, a message, a URL or a raw status. These are in the log.
 
-**Without the store.** When the store does not answer within 2 s, \`/metrics\` still answers 200. Of the series from the store, it then has \`evalwatch_project_up\`, \`evalwatch_project_consecutive_poll_failures\` and \`evalwatch_project_poll_failing\`, which are up to date even then, and the limits and typical times of projects. \`evalwatch_store_commit_failures_total\` counts a failed read at once, and a slow one only after the store has answered no scrape for 25 s.`;
+**Without the store.** When the store does not answer within 2 s, \`/metrics\` still answers 200. Of the series from the store, it then has \`evalwatch_project_up\`, \`evalwatch_project_consecutive_poll_failures\` and \`evalwatch_project_poll_failing\`, which are up to date even then, and the limits and typical times of projects. \`evalwatch_store_commit_failures_total\` counts a failed read at once, and a slow one only at the third scrape in a row that the store does not answer in time.`;
 
 /** Labels whose values come from the configuration or the service, and the bounds of histograms. */
 const OPEN_LABELS = new Set(['project', 'receiver', 'error_id', 'experiment', 'le']);

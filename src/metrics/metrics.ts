@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises';
 import type { LogLevel } from '../domain/options.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { MonitorEvent, Observer } from '../monitor/events.ts';
@@ -12,11 +11,8 @@ import { PROJECT_FAMILIES, ProjectCounts, type ScrapedProject } from './project-
 
 /** How long a scrape waits for the store. Prometheus gives up after 10 s. */
 const READ_TIMEOUT_MS = 2000;
-/**
- * Slow scrapes count as a failure once they have lasted this long: at the second slow scrape with an interval of 30 or 60 s,
- * at the third with 15 s.
- */
-const FAILED_AFTER_MS = 25_000;
+/** Slow reads in a row from which on each counts as a failure: after one, the store may be busy with a large commit. */
+const MAX_SLOW_READS = 3;
 
 export interface MetricsOptions extends BuildInfo {
   readonly clock: Clock;
@@ -175,10 +171,11 @@ export class Metrics {
     const { store, clock, worker } = options;
     this.#options = options;
     this.#process = new ProcessMetrics(options, worker !== undefined, clock.now());
-    this.#readSnapshot = readInTime(() => store.snapshot(), options);
-    this.#readSize = readInTime(() => store.size(), options);
+    const { emit } = options;
+    this.#readSnapshot = readInTime(() => store.snapshot(), emit);
+    this.#readSize = readInTime(() => store.size(), emit);
     const experiments = async () => await options.experiments?.([...this.#projects.keys()]);
-    this.#readExperiments = readInTime(experiments, options);
+    this.#readExperiments = readInTime(experiments, emit);
   }
 
   /** Counts an event. Events of projects without series change no series of a project. */
@@ -322,11 +319,10 @@ export class Metrics {
  */
 function readInTime<Value>(
   read: () => Promise<Value>,
-  { clock, emit }: Pick<MetricsOptions, 'clock' | 'emit'>,
+  emit: Observer,
 ): () => Promise<Value | undefined> {
   let underWay: Promise<Value | undefined> | undefined;
-  /** Start of the current run of slow scrapes, monotonic ms; undefined after a scrape in time. */
-  let slowSince: number | undefined;
+  let slowReads = 0;
 
   function fail(error: unknown): undefined {
     if (!(error instanceof StoreError)) throw error;
@@ -339,25 +335,19 @@ function readInTime<Value>(
       .finally(() => {
         underWay = undefined;
       });
-    const late = Promise.withResolvers<'late'>();
-    // After a long turn of the event loop, an answer may wait behind the timer.
-    const timer = setTimeout(() => {
-      void setImmediate().then(() => late.resolve('late'));
-    }, READ_TIMEOUT_MS);
+    const late = Promise.withResolvers<undefined>();
+    const timer = setTimeout(() => late.resolve(undefined), READ_TIMEOUT_MS);
     const answer = await Promise.race([
       underWay.then((value) => ({ value })),
       late.promise,
     ]).finally(() => clearTimeout(timer));
-    if (answer !== 'late') {
-      slowSince = undefined;
+    if (answer !== undefined) {
+      slowReads = 0;
       return answer.value;
     }
-    // One slow answer is not a failure: the store may be busy with a large commit.
-    const now = clock.monotonic();
-    slowSince ??= now;
-    const forMs = now - slowSince;
-    if (forMs >= FAILED_AFTER_MS) {
-      const text = `for ${Math.round(forMs / 1000)} s the store has answered no scrape within ${READ_TIMEOUT_MS / 1000} s`;
+    slowReads += 1;
+    if (slowReads >= MAX_SLOW_READS) {
+      const text = `the store has answered none of ${slowReads} scrapes in a row within ${READ_TIMEOUT_MS / 1000} s`;
       fail(new StoreError('io', text));
     }
     return undefined;
