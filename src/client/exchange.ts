@@ -10,8 +10,8 @@ type Headers = Readonly<Record<string, string | readonly string[] | undefined>>;
 
 /** Limit for bodies that are kept whole: details, and those of errors, which are read for what they say and to keep the connection. */
 const MAX_KEPT_BYTES = 1024 * 1024;
-/** Beginning of any other body that is kept to describe it, in bytes: with room for a key in it that is cut out whole. */
-const KEPT_BEGINNING_BYTES = 64 * 1024;
+/** Beginning of any other body that is kept to describe it, in bytes: with room for a long key in it that is cut out whole. */
+const KEPT_BEGINNING_BYTES = 16 * 1024;
 /** Limit of interim answers, such as 103 Early Hints: a flood of them would block the event loop until the deadline. */
 const MAX_INTERIM_ANSWERS = 1000;
 /** A body in more chunks than this is refused if they have fewer bytes than this on average. */
