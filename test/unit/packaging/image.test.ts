@@ -35,7 +35,8 @@ it.each([
   ['npm run demo', manifest.scripts['demo'], 'src/main.js demo'],
   ['npm run evalwatch', manifest.scripts['evalwatch'], 'src/main.js'],
 ])('%s starts Node with the flags that were measured', (_, script, rest) => {
-  expect(script).toBe(`exec node ${NODE_FLAGS.join(' ')} ${rest}`);
+  const command = `exec node ${NODE_FLAGS.join(' ')} ${rest}`;
+  expect(script).toBe(`NODE_COMPILE_CACHE=node_modules/.cache/evalwatch ${command}`);
 });
 
 it('the image starts Node with the flags that were measured', () => {
