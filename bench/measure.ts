@@ -1,6 +1,7 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { promisify } from 'node:util';
 import { installDebianPackages } from '../test/support/debian-tool.ts';
+import { ALLOCATION, NODE_FLAGS } from '../test/support/node-flags.ts';
 import { temporaryDirectory } from '../test/support/temporary.ts';
 import { API_KEY, CONCURRENCY, missing, startService } from './processes.ts';
 import type { Figures, RowOptions, Runs } from './report.ts';
@@ -80,18 +81,25 @@ export async function measure(
 }
 
 /**
- * Runs the task of one contender in a process of its own.
+ * Runs the task of one contender in a process of its own: evalwatch with the flags of the daemon, the others as one would.
  * @param profiles directory for the CPU profiles of its threads, from the start of the process on
  */
 async function runContender(task: Task, profiles: string | undefined): Promise<Sample> {
-  const flags = profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profiles}`];
+  const isOurs = task.contender.startsWith('evalwatch');
+  const flags = [
+    ...(isOurs ? NODE_FLAGS : []),
+    ...(profiles === undefined ? [] : ['--cpu-prof', `--cpu-prof-dir=${profiles}`]),
+  ];
   const [program, ...args] =
     task.contender === 'python'
       ? [PYTHON, 'python_peer.py']
       : [process.execPath, ...flags, 'measured-process.ts'];
   // The Python script cannot import the constants.
   const argument = JSON.stringify({ ...task, apiKey: API_KEY, concurrency: CONCURRENCY });
-  const { stdout } = await run(program, [...args, argument], { cwd: import.meta.dirname });
+  const { stdout } = await run(program, [...args, argument], {
+    cwd: import.meta.dirname,
+    env: { ...process.env, ...(isOurs && ALLOCATION) },
+  });
   return JSON.parse(stdout) as Sample;
 }
 

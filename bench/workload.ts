@@ -34,6 +34,9 @@ const TASKS = [
   'Rewrite the paragraph for a reader who has never used the product. Keep every fact and add none.',
 ];
 const METRICS = ['accuracy', 'exact_match', 'rouge_l', 'llm_judge_helpfulness'];
+/** Prompts that follow each other in an experiment, and experiments of a project at most. */
+const PROMPTS_EACH = 20;
+const EXPERIMENTS = 170;
 const FIRST_STATUSES = ['COMPLETED', 'COMPLETED', 'COMPLETED', 'RUNNING', 'PENDING', 'FAILED'];
 
 export function projectIds(count: number): readonly string[] {
@@ -75,7 +78,7 @@ function item(project: number, index: number, pick: <T>(values: readonly T[]) =>
     name: `Regression suite ${project}, case ${number}`,
     timestamp: at.toISOString(),
     dataset: `support-conversations-2026-${(project % 12) + 1}`,
-    experiment: `prompt-template-${index % 17}-temperature-0.${index % 10}`,
+    experiment: `prompt-template-${Math.floor(index / PROMPTS_EACH) % EXPERIMENTS}-temperature-0.7`,
     task_description: `${pick(TASKS)}${index % 3 === 0 ? ` ${pick(TASKS)}` : ''}`,
     metric: pick(METRICS),
     status: pick(FIRST_STATUSES),
