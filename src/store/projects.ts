@@ -1,7 +1,15 @@
 import type { Kind, UnfinishedStatus } from '../domain/status.ts';
 import type { Summary } from '../domain/summary.ts';
-import type { PollCommit, PollHealth } from '../monitor/ports/store.ts';
-import { HEALTH_COLUMNS, type HealthColumns, toHealth, unknownProject } from './rows.ts';
+import type { PollCommit, PollHealth, ProjectFigures } from '../monitor/ports/store.ts';
+import {
+  HEALTH_COLUMNS,
+  type HealthColumns,
+  PROJECT_COLUMNS,
+  type ProjectColumns,
+  toHealth,
+  toProjectFigures,
+  unknownProject,
+} from './rows.ts';
 import type { Change, Db } from './sql.ts';
 
 /**
@@ -39,6 +47,21 @@ export async function findHealth(db: Db, project: string): Promise<PollHealth | 
   const text = `SELECT ${HEALTH_COLUMNS} FROM evalwatch.project p WHERE p.id = :project`;
   const [row] = await db.read<HealthColumns>('load_health', text, { project });
   return row && toHealth(row);
+}
+
+/** Reads the figures of the configured projects at one moment, or of those among these, in the order of their ids. */
+export async function readFigures(
+  db: Db,
+  ids?: readonly string[],
+): Promise<readonly ProjectFigures[]> {
+  const [name, condition] =
+    ids === undefined
+      ? ['figures', '']
+      : ['figures_of', 'AND p.id IN (SELECT value FROM json_each(:ids))'];
+  const text = `SELECT ${PROJECT_COLUMNS} FROM evalwatch.project p
+    WHERE p.removed_at IS NULL ${condition} ORDER BY p.id`;
+  const rows = await db.read<ProjectColumns>(name, text, { ids: ids && JSON.stringify(ids) });
+  return rows.map(toProjectFigures);
 }
 
 /** Reads the earliest `since` in some statuses of the records that a poll does not change. */

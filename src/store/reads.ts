@@ -25,6 +25,7 @@ import {
   type StoreSnapshot,
   type TransitionRow,
 } from '../monitor/ports/store.ts';
+import { readFigures } from './projects.ts';
 import {
   type CauseColumns,
   type ExperimentColumns,
@@ -135,10 +136,10 @@ function ofHistory({ since, until, promptId }: RowQuery): readonly (string | fal
 }
 
 /**
- * The reading methods of a store, by one text for both engines; each engine adds how it reads snapshots and events. CROSS JOIN
- * makes SQLite read the tables in this order.
+ * The reading methods of a store, by one text for both engines; each engine adds how it reads events. CROSS JOIN makes SQLite
+ * read the tables in this order.
  */
-export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'> {
+export class Reads implements Omit<StoreReader, 'events' | 'close'> {
   protected readonly db: Db;
 
   constructor(db: Db) {
@@ -150,6 +151,14 @@ export class Reads implements Omit<StoreReader, 'snapshot' | 'events' | 'close'>
     const text = 'SELECT id FROM evalwatch.project ORDER BY id';
     const rows = await this.db.read<{ readonly id: string }>('projects', text);
     return rows.map(({ id }) => id);
+  }
+
+  async snapshot(project?: string): Promise<StoreSnapshot> {
+    const [figures, backlog] = await Promise.all([
+      readFigures(this.db, project === undefined ? undefined : [project]),
+      this.readBacklog(),
+    ]);
+    return { projects: figures.map(({ snapshot }) => snapshot), backlog };
   }
 
   async statuses(query: RowQuery): Promise<readonly StatusRow[]> {

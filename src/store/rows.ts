@@ -282,19 +282,28 @@ export function toErrorTotals(rows: readonly ErrorTotalColumns[]): readonly Erro
   return rows.map(([label, count, firstSeenAt]) => ({ label, count, firstSeenAt }));
 }
 
-/** A project with its figures, which are parsed JSON. */
+/** JSON as a column: a text in SQLite, which has no such type. */
+type Json<Value> = Value | string;
+
+/** A project with its figures. */
 export interface ProjectColumns extends HealthColumns {
   readonly id: string;
   readonly configured_at: number;
-  readonly prompts: Summary;
-  readonly datasets: Summary;
+  readonly prompts: Json<Summary>;
+  readonly datasets: Json<Summary>;
   /** Null or empty without any. */
-  readonly errors: readonly ErrorTotalColumns[] | null;
+  readonly errors: Json<readonly ErrorTotalColumns[]> | null;
 }
 
+/** The same columns of a project `p`. */
+export const PROJECT_COLUMNS = `p.id, p.configured_at, ${HEALTH_COLUMNS}, p.prompts, p.datasets,
+  (SELECT json_group_array(json_array(e.label, e.count, e.first_seen_at) ORDER BY e.label)
+   FROM evalwatch.error_total e WHERE e.project_key = p.project_key) AS errors`;
+
 export function toProjectFigures(row: ProjectColumns): ProjectFigures {
-  const prompts = toListingSnapshot('prompt', row.prompts);
-  const errors = toErrorTotals(row.errors ?? []);
+  const summaries = { prompt: parsed(row.prompts), dataset: parsed(row.datasets) };
+  const prompts = toListingSnapshot('prompt', summaries.prompt);
+  const errors = toErrorTotals(parsed(row.errors ?? []));
   return {
     snapshot: {
       project: row.id,
@@ -302,11 +311,15 @@ export function toProjectFigures(row: ProjectColumns): ProjectFigures {
       health: toHealth(row),
       listings: new Map([
         ['prompt', errors.length === 0 ? prompts : { ...prompts, errors }],
-        ['dataset', toListingSnapshot('dataset', row.datasets)],
+        ['dataset', toListingSnapshot('dataset', summaries.dataset)],
       ]),
     },
-    summaries: { prompt: row.prompts, dataset: row.datasets },
+    summaries,
   };
+}
+
+function parsed<Value extends object>(json: Json<Value>): Value {
+  return typeof json === 'string' ? JSON.parse(json) : json;
 }
 
 /** Returns what a snapshot shows of a listing with this summary. */

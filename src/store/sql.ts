@@ -4,8 +4,8 @@ export type Parameters = Readonly<Record<string, string | number | undefined>>;
 /**
  * What both engines answer by the same text. It calls its parameters `:name` and its tables `evalwatch.project` and so on. It may
  * have what only one engine needs: SQLite's `INDEXED BY`, PostgreSQL's `FOR UPDATE OF … SKIP LOCKED`. `gen_random_uuid()` is a new
- * token, `SELECT value FROM json_each(:name)` the texts of a JSON array, `value::json ->> 'field'` a text of an object in it. A
- * name stands for one text, whose plan can be kept.
+ * token, `SELECT value FROM json_each(:name)` the texts of a JSON array, `value::json ->> 'field'` a text of an object in it,
+ * `json_group_array(json_array(…))` a JSON array of rows. A name stands for one text, whose plan can be kept.
  */
 export interface Db {
   /** @throws {StoreError} */
@@ -56,6 +56,8 @@ export function forPostgres(
   const numbered = text
     .replaceAll(/ INDEXED BY \w+/g, '')
     .replaceAll('json_each(', 'json_array_elements_text(')
+    .replaceAll('json_group_array(', 'json_agg(')
+    .replaceAll('json_array(', 'json_build_array(')
     .replaceAll(/(?<!:):(\w+)/g, (_, name: string) => {
       const known = names.indexOf(name);
       return `$${known === -1 ? names.push(name) : known + 1}`;

@@ -1,16 +1,10 @@
 import { StoreError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
-import type {
-  EventPosition,
-  RecordedEvents,
-  StoreReader,
-  StoreSnapshot,
-} from '../../monitor/ports/store.ts';
+import type { EventPosition, RecordedEvents, StoreReader } from '../../monitor/ports/store.ts';
 import { Reads } from '../reads.ts';
 import { type Database, PostgresDatabase } from './database.ts';
 import { assertReadable } from './sql/migrate.ts';
 import { EVENT_NUMBERS, EVENT_WRITERS } from './sql/events.ts';
-import { PROJECT_SNAPSHOT, SNAPSHOT, type SnapshotRow, toSnapshot } from './sql/snapshot.ts';
 import { createPostgresDb } from './sql/texts.ts';
 import { readUrl } from './url.ts';
 
@@ -51,14 +45,6 @@ export class PostgresReader extends Reads implements StoreReader {
     super(createPostgresDb((...asked) => database.query(...asked)));
     this.#database = database;
     this.#clock = clock;
-  }
-
-  async snapshot(project?: string): Promise<StoreSnapshot> {
-    const [row] =
-      project === undefined
-        ? await this.#database.query<SnapshotRow>(SNAPSHOT)
-        : await this.#database.query<SnapshotRow>(PROJECT_SNAPSHOT, [project]);
-    return toSnapshot(row ?? { projects: null, count: 0, oldest_at: null });
   }
 
   /**

@@ -17,7 +17,6 @@ import { createKnown, type ReadKnown } from './sql/known.ts';
 import { migrate, readMigrations, SCHEMA_VERSION, schemaVersion } from './sql/migrate.ts';
 import { type CommittedPart, createPollCommit } from './sql/poll-commit.ts';
 import type { HealthRow, PollPart } from './sql/poll-rows.ts';
-import { createProjects, type ProjectRow } from './sql/projects.ts';
 import { createSelect } from './sql/reads.ts';
 import { createTransactions, type Place } from './sql/transactions.ts';
 
@@ -25,7 +24,6 @@ import { createTransactions, type Place } from './sql/transactions.ts';
 export interface Reads {
   /** Answers a text for both engines (`Db.read`). */
   readonly select: (text: string, parameters: Values) => readonly unknown[];
-  readonly projectsOf: (ids: readonly string[]) => readonly ProjectRow[];
   readonly known: ReadKnown;
   /** @throws {StoreError} `replaced` if the store's files are no longer those that were opened */
   readonly assertInPlace: () => void;
@@ -113,7 +111,7 @@ export async function openDatabase(
   const reader = connect(file, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
   opened.defer(() => reader.close());
   const writes = createWrites(db);
-  const rows = createReads(reader);
+  const rows = { select: createSelect(reader), known: createKnown(reader) };
   // The prepared statements have opened the log.
   const assertInPlace = remember([file, path, `${file}-wal`, `${file}-shm`, `${file}.lock`]);
   const reads = { ...rows, assertInPlace };
@@ -157,15 +155,6 @@ function makeCall<Methods extends Signatures<Methods>, Name extends keyof Method
   { method, args }: Call<Methods, Name>,
 ): ReturnType<Methods[Name]> {
   return methods[method](...args);
-}
-
-function createReads(db: Connection): Omit<Reads, 'assertInPlace'> {
-  const projects = createProjects(db);
-  return {
-    select: createSelect(db),
-    projectsOf: projects.of,
-    known: createKnown(db),
-  };
 }
 
 function createWrites(db: Connection): Writes {

@@ -2,14 +2,12 @@ import { readFileSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import Database from 'better-sqlite3';
 import { StoreError } from '../../monitor/errors.ts';
-import type { ProjectSnapshot, StoreReader, StoreSnapshot } from '../../monitor/ports/store.ts';
-import { BACKLOG, type BacklogColumns, toBacklog } from '../reads.ts';
-import { createDb, forSqlite } from '../sql.ts';
+import type { StoreReader } from '../../monitor/ports/store.ts';
+import { createDb } from '../sql.ts';
 import { connect, distrust, type Connection } from './connection.ts';
 import { isSqliteError, isSystemError, withStoreErrors } from './errors.ts';
 import { assertOwn, fileSize, inspectStoreFile, rememberFiles } from './file.ts';
 import { assertNotOlder, schemaVersion } from './sql/migrate.ts';
-import { createProjects, PAGE_PROJECTS, toFigures } from './sql/projects.ts';
 import { createSelect, SqliteReads } from './sql/reads.ts';
 
 /** Time for which SQLite waits for another process, ms. Longer than a daemon waits: a closing daemon locks the store. */
@@ -33,34 +31,12 @@ export async function openReader({ path }: { readonly path: string }): Promise<S
 class SqliteReader extends SqliteReads implements StoreReader {
   readonly #path: string;
   readonly #readable: Readable;
-  readonly #snapshot: (only?: string) => StoreSnapshot;
 
   constructor(path: string, readable: Readable) {
     const select = createSelect(readable.db);
     super(createDb((_, text, parameters) => this.#read(() => select(text, parameters))));
     this.#path = path;
     this.#readable = readable;
-    const projects = createProjects(readable.db);
-    const backlog = readable.db.prepare<[], BacklogColumns>(forSqlite(BACKLOG));
-    // One transaction, so that all figures are of the same moment.
-    this.#snapshot = readable.db.transaction((only?: string) => {
-      if (only !== undefined) {
-        const shown = projects.of([only]).map((row) => toFigures(row).snapshot);
-        return { projects: shown, backlog: toBacklog(backlog.get()) };
-      }
-      const shown: ProjectSnapshot[] = [];
-      for (let after = ''; ;) {
-        const page = projects.after(after);
-        for (const row of page) shown.push(toFigures(row).snapshot);
-        after = page.at(-1)?.id ?? '';
-        if (page.length < PAGE_PROJECTS) break;
-      }
-      return { projects: shown, backlog: toBacklog(backlog.get()) };
-    });
-  }
-
-  async snapshot(project?: string): Promise<StoreSnapshot> {
-    return await this.#read(() => this.#snapshot(project));
   }
 
   async close(): Promise<void> {

@@ -18,7 +18,7 @@ import { postponeFailure, readPendingFailures, settleFailure } from '../failures
 import { HealthQueue } from '../health-queue.ts';
 import { Notifications } from '../notifications.ts';
 import { outcomeOf } from '../outcome.ts';
-import { CONFIGURE, readHealth } from '../projects.ts';
+import { CONFIGURE, readFigures, readHealth } from '../projects.ts';
 import { prune } from '../pruning.ts';
 import { toHealthColumns } from '../rows.ts';
 import { createDb, type Db, type Write } from '../sql.ts';
@@ -29,7 +29,6 @@ import { fileSize, inspectStoreFile, prepareRealPath } from './file.ts';
 import { SqliteReads } from './sql/reads.ts';
 import { loadKnown, toSummaries } from './sql/known.ts';
 import { PART_ROWS } from './sql/poll-rows.ts';
-import { PAGE_PROJECTS, toFigures } from './sql/projects.ts';
 import { createWriteQueue, type WriteQueue } from './write-queue.ts';
 
 export interface StoreOptions {
@@ -46,6 +45,8 @@ export interface StoreOptions {
   readonly startThread?: typeof startThread;
 }
 
+/** Number of projects whose figures are read at once: the main thread does that in a few milliseconds. */
+const PAGE_PROJECTS = 250;
 /** Interval at which the files are compared with those that were opened, ms. Each commit compares them as well. */
 const CHECK_EVERY_MS = 1000;
 
@@ -115,8 +116,8 @@ export class SqliteStore extends SqliteReads implements Store {
     const missing = ids.filter((id) => !this.#figures.has(id));
     for (let start = 0; start < missing.length; start += PAGE_PROJECTS) {
       const page = missing.slice(start, start + PAGE_PROJECTS);
-      for (const row of await this.#thread.read({ method: 'projectsOf', args: [page] })) {
-        this.#figures.set(row.id, toFigures(row));
+      for (const figures of await readFigures(this.db, page)) {
+        this.#figures.set(figures.snapshot.project, figures);
       }
     }
     this.#figures.sort();
@@ -127,7 +128,7 @@ export class SqliteStore extends SqliteReads implements Store {
     return this.#files.isInPlace();
   }
 
-  async snapshot(project?: string): Promise<StoreSnapshot> {
+  override async snapshot(project?: string): Promise<StoreSnapshot> {
     const backlog = await this.readBacklog();
     return { projects: this.#figures.snapshots(project), backlog };
   }

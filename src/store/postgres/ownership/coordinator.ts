@@ -6,9 +6,10 @@ import type {
   WorkerIdentity,
 } from '../../../coordination/ports.ts';
 import { inTurns } from '../../../domain/turns.ts';
-import { type ProjectColumns, toProjectFigures } from '../../rows.ts';
+import { PROJECT_COLUMNS, type ProjectColumns, toProjectFigures } from '../../rows.ts';
+import { forPostgres } from '../../sql.ts';
 import type { Database, Statement } from '../database.ts';
-import { PROJECT_COLUMNS, PROJECTS_PER_TURN } from '../sql/snapshot.ts';
+import { PROJECTS_PER_TURN } from './owned-projects.ts';
 
 // The statements of the protocol between workers (docs/protocol.md), but for those of commits. They run too seldom to be worth
 // a kept plan. `now()` is the time at which the database began the statement: no worker's clock decides about ownership.
@@ -96,7 +97,7 @@ FROM evalwatch.project p WHERE p.owner = $1`,
 
 const LOAD: Statement = {
   text: `
-SELECT p.token, p.next_tick_at, ${PROJECT_COLUMNS}
+SELECT p.token, p.next_tick_at, ${forPostgres(PROJECT_COLUMNS, {}).text}
 FROM evalwatch.project p WHERE p.owner = $1 AND p.id IN (SELECT unnest($2::text[]))`,
 };
 

@@ -15,23 +15,44 @@ import { Figures } from '../../figures.ts';
 import { HealthQueue } from '../../health-queue.ts';
 import { outcomeOf, toFinishes } from '../../outcome.ts';
 import { findHealth } from '../../projects.ts';
-import { toBacklog } from '../../reads.ts';
-import { toErrorTotals, unknownProject } from '../../rows.ts';
+import { BACKLOG, type BacklogColumns, toBacklog } from '../../reads.ts';
+import { type ErrorTotalColumns, toErrorTotals, unknownProject } from '../../rows.ts';
 import type { Db } from '../../sql.ts';
 import type { Database, Statement } from '../database.ts';
 import { commitOf, type CommitRow, MADE, type PollStatement, withIds } from '../sql/poll-commit.ts';
 import { FLUSH, flushInput, type WaitingHealth } from '../sql/projects.ts';
-import {
-  PROJECTS_PER_TURN,
-  SCRAPE,
-  type ScrapeRow,
-  TOTALS,
-  type TotalsRow,
-} from '../sql/snapshot.ts';
 
 const REPEAT_AFTER_MS = 500;
 /** How often the totals by error_id are read again for scrapes, ms. */
 const READ_TOTALS_EVERY_MS = 60_000;
+/** Number of projects whose rows are converted in one turn of the event loop. */
+export const PROJECTS_PER_TURN = 250;
+
+/** Selects the totals by error_id of the configured projects of a worker, also of those without any. */
+export const TOTALS: Statement = {
+  text: `SELECT p.id, coalesce(json_agg(json_build_array(e.label, e.count, e.first_seen_at))
+      FILTER (WHERE e.label IS NOT NULL), '[]') AS errors
+    FROM evalwatch.project p LEFT JOIN evalwatch.error_total e ON e.project_key = p.project_key
+    WHERE p.owner = $1 AND p.removed_at IS NULL GROUP BY p.id`,
+};
+
+interface TotalsRow {
+  readonly id: string;
+  readonly errors: readonly ErrorTotalColumns[];
+}
+
+/** Selects what a scrape reads besides the figures in memory. */
+export const SCRAPE: Statement = {
+  name: 'scrape',
+  text: `
+SELECT (SELECT count(*) FROM evalwatch.project WHERE removed_at IS NULL) AS configured,
+  backlog.count, backlog.oldest_at
+FROM (${BACKLOG}) AS backlog`,
+};
+
+interface ScrapeRow extends BacklogColumns {
+  readonly configured: number;
+}
 
 type Run = <Row>(statement: Statement, values: readonly unknown[]) => Promise<readonly Row[]>;
 

@@ -1,6 +1,9 @@
 import { expect, it } from 'vitest';
-import { OwnedProjects } from '../../../../src/store/postgres/ownership/owned-projects.ts';
-import { SCRAPE, TOTALS } from '../../../../src/store/postgres/sql/snapshot.ts';
+import {
+  OwnedProjects,
+  SCRAPE,
+  TOTALS,
+} from '../../../../src/store/postgres/ownership/owned-projects.ts';
 import { toProjectFigures } from '../../../../src/store/rows.ts';
 import { fakeClock } from '../../../support/monitor.ts';
 
