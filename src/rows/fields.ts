@@ -251,16 +251,9 @@ export function pollFields(poll: FinishedPoll): PollFields {
   };
 }
 
-/** The first and the last time whose year has four digits in ISO 8601. */
-const MIN_TIME = Date.parse('0000-01-01T00:00:00.000Z');
-const MAX_TIME = Date.parse('9999-12-31T23:59:59.999Z');
-
-/**
- * ISO 8601 UTC with milliseconds. A time outside of the years 0 to 9999 becomes the nearest one inside, so that its row
- * can be shown; only a damaged or edited store has such times (`store check` reports them).
- */
+/** ISO 8601 UTC with milliseconds. */
 export function isoTime(ms: number): string {
-  return new Date(Math.min(Math.max(ms, MIN_TIME), MAX_TIME)).toISOString();
+  return new Date(ms).toISOString();
 }
 
 function isoTimeOrNull(ms: number | undefined): string | null {

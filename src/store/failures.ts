@@ -7,7 +7,7 @@ import {
   type Tries,
 } from '../domain/failure.ts';
 import type { FailureKey, PendingFailure, PendingFailureQuery } from '../monitor/ports/store.ts';
-import { type PendingColumns, toPendingFailure } from './rows.ts';
+import { defined, type Selected } from './rows.ts';
 import type { Change, Db, Write } from './sql.ts';
 
 // Pending failures (docs/specification.md#pending-failures), by one text for both engines.
@@ -37,13 +37,18 @@ WITH RECURSIVE waiting (project_key) AS (
     WHERE f.settled_at IS NULL AND f.project_key > w.project_key)
   FROM waiting w WHERE w.project_key IS NOT NULL
 )
-SELECT f.transition_id, t.token, p.token AS project_token, p.id AS project, p.removed_at, t.record_id,
-  t.record_name, f.tries, f.useless_tries, f.first_try_at, f.last_try_at, f.next_try_at
+SELECT f.transition_id AS "transitionId", t.token, p.token AS project_token, p.id AS project, p.removed_at AS "removedAt",
+  t.record_id AS "promptId", t.record_name AS "promptName", f.tries AS count, f.useless_tries AS useless,
+  f.first_try_at AS "firstAt", f.last_try_at AS "lastAt", f.next_try_at AS "nextAt"
 FROM waiting CROSS JOIN evalwatch.project p CROSS JOIN ${OLDEST[oldest]}
 CROSS JOIN evalwatch.transition t
 WHERE p.project_key = waiting.project_key AND t.transition_id = f.transition_id
 ORDER BY f.transition_id`;
 }
+
+type PendingColumns = Selected<Omit<PendingFailure, 'tries'> & Tries> & {
+  readonly project_token: string;
+};
 
 const PENDING = pendingOf('by their ids');
 const PENDING_OF_WORKER = pendingOf('of a worker');
@@ -55,18 +60,19 @@ export async function readPendingFailures(
   owner?: { readonly worker: string; readonly tokens: ReadonlyMap<string, string> },
 ): Promise<readonly PendingFailure[]> {
   const text = owner === undefined ? PENDING : PENDING_OF_WORKER;
-  const rows = await db.read<PendingColumns & { readonly project_token: string }>(
-    'pending_failures',
-    text,
-    { dueAt, limit, worker: owner?.worker },
-  );
+  const rows = await db.read<PendingColumns>('pending_failures', text, {
+    dueAt,
+    limit,
+    worker: owner?.worker,
+  });
   const asked = projects && new Set(projects);
-  return rows
-    .filter(({ project, project_token }) => {
-      const isOwned = owner === undefined || owner.tokens.get(project) === project_token;
-      return isOwned && (asked === undefined || asked.has(project));
-    })
-    .map(toPendingFailure);
+  return rows.flatMap(({ project_token, count, useless, firstAt, lastAt, nextAt, ...row }) => {
+    const { project } = row;
+    const isOwned = owner === undefined || owner.tokens.get(project) === project_token;
+    if (!isOwned || asked?.has(project) === false) return [];
+    const tries = defined<Tries>({ count, useless, firstAt, lastAt, nextAt });
+    return { ...defined<Omit<PendingFailure, 'tries'>>(row), tries };
+  });
 }
 
 /** Holds for the failure `f` with this key, unless it is settled, or another one was given its number. */

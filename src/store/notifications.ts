@@ -15,7 +15,7 @@ import {
   type WaitingRow,
 } from '../notify/ports.ts';
 import { FINISH_COLUMNS } from './reads.ts';
-import { type FinishColumns, toFinishRow } from './rows.ts';
+import { defined, type FinishColumns, type Selected, toFinishRow } from './rows.ts';
 import type { Change, Db, Parameters, Write } from './sql.ts';
 
 // What messages have told to whom (docs/specification.md#stored-messages), by one text for both engines.
@@ -205,11 +205,6 @@ const RECOVERED = `SELECT w.record_id AS "promptId", r.name AS "promptName", w.s
     AND (r.id IS NULL OR r.gone OR r.status <> w.status OR r.since <> w.mark)
   ORDER BY w.mark, w.record_id LIMIT :limit`;
 
-/** A row as it is selected. */
-type Selected<Row> = {
-  readonly [Field in keyof Row]: undefined extends Row[Field] ? Row[Field] | null : Row[Field];
-};
-
 interface OutcomeColumns {
   readonly error_id: string | null;
   readonly error_msg: string | null;
@@ -363,8 +358,8 @@ export class Notifications implements NotifyStore {
     const rows = await this.#db.read<FinishColumns>('finishes', FINISHES, range);
     const found: FinishedRow[] = [];
     for (const row of rows) {
-      const asked = { finish: row.finish_id, limit: maxCauses };
-      const causes = row.failed > 0 ? await this.#causes('causes_of_finish', asked) : [];
+      const asked = { finish: row.finishId, limit: maxCauses };
+      const causes = row.FAILED > 0 ? await this.#causes('causes_of_finish', asked) : [];
       found.push({ ...toFinishRow(row), causes });
     }
     return found;
@@ -384,11 +379,4 @@ function readFilter(text: string): Filter {
 
 function errorInfoOf({ error_id, error_msg, reason }: OutcomeColumns): ErrorInfo | undefined {
   return reason === null ? { error_id, error_msg } : undefined;
-}
-
-/** Returns the row with undefined for NULL. */
-function defined<Row extends object>(row: Selected<Row>): Row {
-  const fields = Object.entries(row).map(([name, value]) => [name, value ?? undefined]);
-  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- no field is NULL any more
-  return Object.fromEntries(fields) as Row;
 }

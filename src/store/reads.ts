@@ -28,17 +28,15 @@ import {
 import { readFigures } from './projects.ts';
 import {
   type CauseColumns,
+  defined,
   type ExperimentColumns,
   type FailureColumns,
   type FinishColumns,
-  type StatusColumns,
   toCauseList,
   toExperimentRow,
   toFailureRow,
   toFinishRow,
-  toStatusRow,
-  toTransitionRow,
-  type TransitionColumns,
+  type Selected,
 } from './rows.ts';
 import type { Db, Parameters } from './sql.ts';
 
@@ -69,15 +67,17 @@ const EXPERIMENT_OF_TRANSITION = `(
   SELECT (SELECT l.text FROM evalwatch.label l WHERE l.label_id = r.experiment)
   FROM ${RECORD_OF_TRANSITION}) AS experiment`;
 
-const TRANSITION_COLUMNS = `t.transition_id, t.at, p.id AS project, t.kind, t.record_id, t.from_status, t.to_status,
-  ${EXPERIMENT_OF_TRANSITION}`;
+const TRANSITION_COLUMNS = `t.transition_id AS "transitionId", t.at, p.id AS project, t.kind, t.record_id AS id,
+  t.from_status AS "from", t.to_status AS "to", ${EXPERIMENT_OF_TRANSITION}`;
 
-const FAILURE_COLUMNS = `f.transition_id, t.at, p.id AS project, t.record_id, t.record_name, f.settled_at, f.error_id,
-  f.error_msg, f.error_msg_truncated, f.reason, f.cause_id AS cause, ${EXPERIMENT_OF_TRANSITION}`;
+const FAILURE_COLUMNS = `f.transition_id AS "transitionId", t.at, p.id AS project, t.record_id AS "promptId",
+  t.record_name AS "promptName", f.settled_at, f.error_id, f.error_msg, f.error_msg_truncated, f.reason,
+  f.cause_id AS cause, ${EXPERIMENT_OF_TRANSITION}`;
 
 /** What the row of an experiment `e` has itself. */
-export const OWN_EXPERIMENT_COLUMNS = `e.label_id AS key, e.pending, e.running, e.completed, e.failed, e.unknown,
-  e.started_at, e.moved_at, e.ended_at, e.finished_at`;
+export const OWN_EXPERIMENT_COLUMNS = `e.label_id AS key,
+  e.pending AS "PENDING", e.running AS "RUNNING", e.completed AS "COMPLETED", e.failed AS "FAILED", e.unknown AS "UNKNOWN",
+  e.started_at AS "startedAt", e.moved_at AS "movedAt", e.ended_at AS "endedAt", e.finished_at AS "finishedAt"`;
 
 /** The columns of an experiment `e`, which is joined with its project `p` and its name `l`. */
 export const EXPERIMENT_COLUMNS = `p.id AS project, l.text AS experiment, ${OWN_EXPERIMENT_COLUMNS}`;
@@ -87,8 +87,8 @@ const IS_UNFINISHED = `e.finished_at IS NULL
   AND (e.pending + e.running > 0 OR e.started_at IS NOT NULL AND e.completed + e.failed + e.unknown > 0)`;
 
 /** The columns of a finish `f`, which is joined with its project `p` and its experiment `l`. */
-export const FINISH_COLUMNS = `f.finish_id, f.at, p.id AS project, l.text AS experiment, f.completed, f.failed, f.unknown,
-  f.started_at, f.ended_at`;
+export const FINISH_COLUMNS = `f.finish_id AS "finishId", f.at, p.id AS project, l.text AS experiment,
+  f.completed AS "COMPLETED", f.failed AS "FAILED", f.unknown AS "UNKNOWN", f.started_at AS "startedAt", f.ended_at AS "endedAt"`;
 
 /** Restricts a query to one project, or to the configured ones. The second value belongs to the name of its text. */
 function scope(project: string | undefined): readonly [condition: string, name: string] {
@@ -164,7 +164,8 @@ export class Reads implements Omit<StoreReader, 'events' | 'close'> {
   async statuses(query: RowQuery): Promise<readonly StatusRow[]> {
     const { project, promptId, status, since, afterPrompt, order, limit } = query;
     const isWaiting = status === 'PENDING' || status === 'RUNNING';
-    const text = `SELECT p.id AS project, r.id, r.name, r.status, r.status_raw, r.since, r.missing,
+    const text = `SELECT p.id AS project, r.id AS "promptId", r.name AS "promptName", r.status,
+        r.status_raw AS "statusRaw", r.since, r.missing,
         ${LABELS.map(labelText).join(', ')}
       FROM evalwatch.project p
       JOIN evalwatch.record r ON r.project_key = p.project_key AND r.kind = 'prompt' AND NOT r.gone
@@ -179,7 +180,7 @@ export class Reads implements Omit<StoreReader, 'events' | 'close'> {
         afterPrompt && '(-r.since, p.id, r.id) > (:afterSince, :afterProject, :afterId)',
       )}
       ORDER BY r.since ${order === 'oldest' ? 'ASC' : 'DESC'}, p.id, r.id ${limited(query)}`;
-    const rows = await this.db.read<StatusColumns>('', text, {
+    const rows = await this.db.read<Selected<StatusRow>>('', text, {
       project,
       promptId: promptId && cleanUnicode(promptId),
       status,
@@ -192,7 +193,7 @@ export class Reads implements Omit<StoreReader, 'events' | 'close'> {
         afterId: afterPrompt.promptId,
       }),
     });
-    return rows.map(toStatusRow);
+    return rows.map((row) => defined<StatusRow>(row));
   }
 
   async transitions(query: RowQuery): Promise<readonly TransitionRow[]> {
@@ -207,7 +208,7 @@ export class Reads implements Omit<StoreReader, 'events' | 'close'> {
         afterTransition !== undefined && `t.transition_id ${after} :afterTransition`,
       )}
       ORDER BY t.transition_id ${direction} ${limited(query)}`;
-    const rows = await this.db.read<TransitionColumns>('', text, {
+    const rows = await this.db.read<Selected<TransitionRow>>('', text, {
       project,
       since,
       until,
@@ -216,7 +217,7 @@ export class Reads implements Omit<StoreReader, 'events' | 'close'> {
       afterTransition,
       limit,
     });
-    return rows.map(toTransitionRow);
+    return rows.map((row) => defined<TransitionRow>(row));
   }
 
   async failures(query: RowQuery): Promise<readonly FailureRow[]> {
@@ -332,7 +333,7 @@ ORDER BY e.label_id DESC`;
     limit: number,
   ): Promise<Omit<RecordedEvents, 'end'>> {
     const [transitions, settled, finishes] = await Promise.all([
-      this.db.read<TransitionColumns>(
+      this.db.read<Selected<TransitionRow>>(
         'event_transitions',
         `SELECT ${TRANSITION_COLUMNS}
         FROM evalwatch.transition t CROSS JOIN evalwatch.project p
@@ -340,9 +341,9 @@ ORDER BY e.label_id DESC`;
         ORDER BY t.transition_id LIMIT :limit`,
         { after: after.transition, end: end.transition, limit },
       ),
-      this.db.read<FailureColumns & { readonly settlement_id: number }>(
+      this.db.read<FailureColumns & { readonly settlementId: number }>(
         'event_settlements',
-        `SELECT s.settlement_id, ${FAILURE_COLUMNS}
+        `SELECT s.settlement_id AS "settlementId", ${FAILURE_COLUMNS}
         FROM evalwatch.settlement s CROSS JOIN evalwatch.failure f CROSS JOIN evalwatch.transition t
         CROSS JOIN evalwatch.project p
         WHERE f.transition_id = s.transition_id AND t.transition_id = f.transition_id
@@ -361,8 +362,8 @@ ORDER BY e.label_id DESC`;
       ),
     ]);
     return {
-      transitions: transitions.map(toTransitionRow),
-      settled: settled.map((row) => ({ ...toFailureRow(row), settlementId: row.settlement_id })),
+      transitions: transitions.map((row) => defined<TransitionRow>(row)),
+      settled: settled.map((row) => ({ ...toFailureRow(row), settlementId: row.settlementId })),
       finishes: finishes.map(toFinishRow),
     };
   }
@@ -383,14 +384,14 @@ newest AS MATERIALIZED (
 ),
 counted AS MATERIALIZED (
   SELECT f.cause_id AS cause, count(*) AS count, count(DISTINCT t.project_key) AS projects,
-    min(t.at) AS first_at, max(t.at) AS last_at, max(t.transition_id) AS transition_id
+    min(t.at) AS "firstAt", max(t.at) AS "lastAt", max(t.transition_id) AS "transitionId"
   FROM newest t CROSS JOIN evalwatch.failure f INDEXED BY failure_project
   WHERE f.project_key = t.project_key AND f.transition_id = t.transition_id AND f.cause_id IS NOT NULL
   GROUP BY f.cause_id
 ),
 ranked AS (
   SELECT *, count(*) OVER () AS total_causes, CAST(sum(count) OVER () AS bigint) AS total_count FROM counted
-  ORDER BY count DESC, last_at DESC, cause LIMIT :limit
+  ORDER BY count DESC, "lastAt" DESC, cause LIMIT :limit
 )
 SELECT ranked.*, f.error_id, f.error_msg, f.reason,
   NOT EXISTS (
@@ -400,8 +401,8 @@ SELECT ranked.*, f.error_id, f.error_msg, f.reason,
     )
     WHERE t.at < :since
   ) AS is_new
-FROM ranked JOIN evalwatch.failure f ON f.transition_id = ranked.transition_id
-ORDER BY ranked.count DESC, ranked.last_at DESC, ranked.cause`;
+FROM ranked JOIN evalwatch.failure f ON f.transition_id = ranked."transitionId"
+ORDER BY ranked.count DESC, ranked."lastAt" DESC, ranked.cause`;
     const parameters = { project, since, limit, maxFailures, ...labelsOf(query) };
     return toCauseList(await this.db.read<CauseColumns>(name, text, parameters));
   }

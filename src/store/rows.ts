@@ -1,13 +1,12 @@
 import { stateOf, type Experiment, type PromptCounts } from '../domain/experiment.ts';
-import type { ErrorTotal, NoErrorInfoReason, Settlement } from '../domain/failure.ts';
+import type { ErrorTotal, NoErrorInfoReason } from '../domain/failure.ts';
 import type { KnownRecord } from '../domain/record.ts';
 import {
   statusesOf,
   UNFINISHED_STATUSES,
   type Kind,
-  type Origin,
-  type PromptStatus,
   type Status,
+  type UnfinishedStatus,
 } from '../domain/status.ts';
 import type { Summary } from '../domain/summary.ts';
 import { StoreError } from '../monitor/errors.ts';
@@ -18,11 +17,8 @@ import type {
   FailureRow,
   FinishRow,
   ListingSnapshot,
-  PendingFailure,
   PollHealth,
   ProjectFigures,
-  StatusRow,
-  TransitionRow,
 } from '../monitor/ports/store.ts';
 import type { LabelNumbers } from './labels.ts';
 
@@ -30,6 +26,20 @@ import type { LabelNumbers } from './labels.ts';
 
 /** PostgreSQL has booleans; SQLite has 0 and 1. */
 type Flag = boolean | number;
+
+/** A row as it is selected. */
+export type Selected<Row> = {
+  readonly [Field in keyof Row]: undefined extends Row[Field] ? Row[Field] | null : Row[Field];
+};
+
+/** Puts undefined in place of NULL in a row, and returns it. */
+export function defined<Row extends object>(row: Selected<Row>): Row {
+  for (const [name, value] of Object.entries(row)) {
+    if (value === null) Object.assign(row, { [name]: undefined });
+  }
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- no field is NULL any more
+  return row as Row;
+}
 
 /** The columns of `project` that make a {@link PollHealth}. */
 export interface HealthColumns {
@@ -45,22 +55,14 @@ export interface HealthColumns {
 export const HEALTH_COLUMNS =
   'p.up, p.consecutive_failures, p.reason, p.last_poll_at, p.last_success_at, p.steady_since';
 
-/** Only a damaged or edited store has later times. No calendar computes with those beyond 8.64e15 ms. */
-const MAX_TIME = Date.parse('9999-12-31T23:59:59.999Z');
-
-/** Returns the nearest possible time, so that a daemon can start with any store (`store check` reports impossible times). */
-function toTime(ms: number | null): number | undefined {
-  return ms === null ? undefined : Math.min(Math.max(ms, 0), MAX_TIME);
-}
-
 export function toHealth(row: HealthColumns): PollHealth {
   return {
     up: Boolean(row.up),
     consecutiveFailures: row.consecutive_failures,
     reason: row.reason ?? undefined,
-    lastPollAt: toTime(row.last_poll_at),
-    lastSuccessAt: toTime(row.last_success_at),
-    steadySince: toTime(row.steady_since),
+    lastPollAt: row.last_poll_at ?? undefined,
+    lastSuccessAt: row.last_success_at ?? undefined,
+    steadySince: row.steady_since ?? undefined,
   };
 }
 
@@ -111,50 +113,13 @@ export function toKnownRecord(
   };
 }
 
-export interface StatusColumns {
-  readonly project: string;
-  readonly id: string;
-  readonly name: string | null;
-  readonly status: PromptStatus;
-  readonly status_raw: string | null;
-  readonly since: number;
-  readonly missing: number;
-  readonly experiment: string | null;
-  readonly dataset: string | null;
-  readonly metric: string | null;
-}
-
-export function toStatusRow(row: StatusColumns): StatusRow {
-  return {
-    project: row.project,
-    promptId: row.id,
-    promptName: row.name ?? undefined,
-    status: row.status,
-    statusRaw: row.status_raw ?? undefined,
-    since: row.since,
-    missing: row.missing,
-    experiment: row.experiment ?? undefined,
-    dataset: row.dataset ?? undefined,
-    metric: row.metric ?? undefined,
-  };
-}
-
-/** The counts of an experiment; a finish has none of the first two. */
-interface ExperimentCounts {
-  readonly pending?: number;
-  readonly running?: number;
+/** The columns of `experiment` without its project and its label. */
+export interface OwnExperimentColumns {
+  readonly pending: number;
+  readonly running: number;
   readonly completed: number;
   readonly failed: number;
   readonly unknown: number;
-}
-
-function toCounts(row: ExperimentCounts): PromptCounts {
-  const { pending: PENDING = 0, running: RUNNING = 0 } = row;
-  return { PENDING, RUNNING, COMPLETED: row.completed, FAILED: row.failed, UNKNOWN: row.unknown };
-}
-
-/** The columns of `experiment` without its project and its label. */
-export interface OwnExperimentColumns extends Required<ExperimentCounts> {
   readonly started_at: number | null;
   readonly moved_at: number | null;
   readonly ended_at: number | null;
@@ -176,102 +141,42 @@ export function toOwnExperimentColumns(experiment: Experiment): OwnExperimentCol
   };
 }
 
-export interface ExperimentColumns extends OwnExperimentColumns {
-  readonly key: number;
-  readonly project: string;
-  readonly experiment: string;
-}
+export type ExperimentColumns = Selected<Omit<ExperimentRow, 'counts' | 'state'>> & PromptCounts;
 
 export function toExperimentRow(row: ExperimentColumns): ExperimentRow {
-  const state: Experiment = {
-    counts: toCounts(row),
-    startedAt: toTime(row.started_at),
-    movedAt: toTime(row.moved_at),
-    endedAt: toTime(row.ended_at),
-    finishedAt: toTime(row.finished_at),
-  };
-  const { key, project, experiment } = row;
-  return { ...state, key, project, experiment, state: stateOf(state) };
+  const { PENDING, RUNNING, COMPLETED, FAILED, UNKNOWN, ...own } = row;
+  const counts = { PENDING, RUNNING, COMPLETED, FAILED, UNKNOWN };
+  const experiment = { ...defined<Omit<ExperimentRow, 'counts' | 'state'>>(own), counts };
+  return { ...experiment, state: stateOf(experiment) };
 }
 
-export interface FinishColumns extends ExperimentCounts {
-  readonly finish_id: number;
-  readonly at: number;
-  readonly project: string;
-  readonly experiment: string;
-  readonly started_at: number;
-  readonly ended_at: number;
-}
+/** A finish, whose counts have no unfinished prompts. */
+export type FinishColumns = Omit<FinishRow, 'counts'> & Omit<PromptCounts, UnfinishedStatus>;
 
 export function toFinishRow(row: FinishColumns): FinishRow {
-  return {
-    finishId: row.finish_id,
-    at: row.at,
-    project: row.project,
-    experiment: row.experiment,
-    counts: toCounts(row),
-    startedAt: row.started_at,
-    endedAt: row.ended_at,
-  };
+  const { COMPLETED, FAILED, UNKNOWN, ...own } = row;
+  return { ...own, counts: { PENDING: 0, RUNNING: 0, COMPLETED, FAILED, UNKNOWN } };
 }
 
-export interface TransitionColumns {
-  readonly transition_id: number;
-  readonly at: number;
-  readonly project: string;
-  readonly kind: Kind;
-  readonly record_id: string;
-  readonly experiment: string | null;
-  readonly from_status: Origin;
-  readonly to_status: Status;
-}
-
-export function toTransitionRow(row: TransitionColumns): TransitionRow {
-  return {
-    transitionId: row.transition_id,
-    at: row.at,
-    project: row.project,
-    kind: row.kind,
-    id: row.record_id,
-    experiment: row.experiment ?? undefined,
-    from: row.from_status,
-    to: row.to_status,
-  };
-}
-
-export interface FailureColumns {
-  readonly transition_id: number;
-  readonly at: number;
-  readonly project: string;
-  readonly record_id: string;
-  readonly record_name: string | null;
-  readonly experiment: string | null;
+/** What is known of a failure, of which `error_info` and `reason` are part of its settlement. */
+export type FailureColumns = Selected<Omit<FailureRow, 'settlement'>> & {
   readonly settled_at: number | null;
   readonly error_id: string | null;
   readonly error_msg: string | null;
   readonly error_msg_truncated: Flag;
   readonly reason: NoErrorInfoReason | null;
-  readonly cause: string | null;
-}
+};
 
 export function toFailureRow(row: FailureColumns): FailureRow {
-  return {
-    transitionId: row.transition_id,
-    at: row.at,
-    project: row.project,
-    promptId: row.record_id,
-    promptName: row.record_name ?? undefined,
-    experiment: row.experiment ?? undefined,
-    settlement: row.settled_at === null ? undefined : toSettlement(row),
-    cause: row.cause ?? undefined,
+  const { settled_at, error_id, error_msg, error_msg_truncated, reason, ...own } = row;
+  const known = {
+    errorInfo: { error_id, error_msg },
+    errorMsgTruncated: Boolean(error_msg_truncated),
   };
-}
-
-function toSettlement(row: FailureColumns): Settlement {
-  if (row.reason !== null) return { reason: row.reason };
+  const settlement = reason === null ? known : { reason };
   return {
-    errorInfo: { error_id: row.error_id, error_msg: row.error_msg },
-    errorMsgTruncated: Boolean(row.error_msg_truncated),
+    ...defined<Omit<FailureRow, 'settlement'>>(own),
+    settlement: settled_at === null ? undefined : settlement,
   };
 }
 
@@ -353,36 +258,23 @@ function snapshotOf(kind: Kind, summary: Summary): ListingSnapshot {
   };
 }
 
-/** The columns of a cause, with the totals of all causes. */
-export interface CauseColumns {
-  readonly cause: string;
-  readonly count: number;
-  readonly projects: number;
-  readonly first_at: number;
-  readonly last_at: number;
+/** A cause, with the totals of all causes. */
+export type CauseColumns = Omit<CauseRow, 'isNew' | 'errorInfo'> & {
   readonly is_new: Flag;
-  readonly transition_id: number;
   readonly error_id: string | null;
   readonly error_msg: string | null;
   readonly reason: NoErrorInfoReason | null;
   readonly total_causes: number;
   readonly total_count: number;
-}
+};
 
 export function toCauseList(rows: readonly CauseColumns[]): CauseList {
   const causes = rows.map((row): CauseRow => {
+    const { cause, count, projects, firstAt, lastAt, transitionId } = row;
     const { error_id, error_msg } = row;
     const errorInfo = row.reason === null ? { error_id, error_msg } : undefined;
-    return {
-      cause: row.cause,
-      count: row.count,
-      projects: row.projects,
-      firstAt: row.first_at,
-      lastAt: row.last_at,
-      isNew: Boolean(row.is_new),
-      transitionId: row.transition_id,
-      errorInfo,
-    };
+    const isNew = Boolean(row.is_new);
+    return { cause, count, projects, firstAt, lastAt, isNew, transitionId, errorInfo };
   });
   const [first] = rows;
   const total = { causes: first?.total_causes ?? 0, count: first?.total_count ?? 0 };
@@ -390,38 +282,6 @@ export function toCauseList(rows: readonly CauseColumns[]): CauseList {
   return {
     causes,
     others: { causes: total.causes - causes.length, count: total.count - counted },
-  };
-}
-
-export interface PendingColumns {
-  readonly transition_id: number;
-  readonly token: string | null;
-  readonly project: string;
-  readonly record_id: string;
-  readonly record_name: string | null;
-  readonly removed_at: number | null;
-  readonly tries: number;
-  readonly useless_tries: number;
-  readonly first_try_at: number | null;
-  readonly last_try_at: number | null;
-  readonly next_try_at: number;
-}
-
-export function toPendingFailure(row: PendingColumns): PendingFailure {
-  return {
-    transitionId: row.transition_id,
-    token: row.token ?? undefined,
-    project: row.project,
-    promptId: row.record_id,
-    promptName: row.record_name ?? undefined,
-    removedAt: row.removed_at ?? undefined,
-    tries: {
-      count: row.tries,
-      useless: row.useless_tries,
-      firstAt: row.first_try_at ?? undefined,
-      lastAt: row.last_try_at ?? undefined,
-      nextAt: row.next_try_at,
-    },
   };
 }
 

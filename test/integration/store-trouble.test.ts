@@ -310,46 +310,6 @@ describe('an unexpected error while the store is read', UNHURRIED, () => {
   });
 });
 
-describe('a store with times outside the calendar range', UNHURRIED, () => {
-  it('is readable by commands, and the API shows the nearest valid times', async () => {
-    await using service = await startAlpha();
-    await using place = await workspace(service.url);
-    service.set({ p1: 'RUNNING' });
-    await using earlier = await startHere(place);
-    await earlier.line('project.baseline');
-    service.set({ p1: 'FAILED' });
-    await earlier.line('prompt.failed');
-    await earlier.stop();
-    await place.configure({ schedule: '0 0 1 1 *' });
-    const db = new Database(join(place.directory, 'evalwatch.db'));
-    db.exec('UPDATE transition SET at = 9000000000000000; UPDATE record SET since = -9e15');
-    db.close();
-
-    const [last, first] = ['9999-12-31T23:59:59.999Z', '0000-01-01T00:00:00.000Z'];
-    for (const command of [['transitions'], ['failures'], ['status'], ['export', '--format=csv']]) {
-      const { code, stdout } = await readHere(place, command);
-      expect([command, code, stdout]).toEqual([command, 0, expect.stringContaining('p1')]);
-    }
-    await using daemon = await startHere(place);
-    const url = await daemon.url();
-    for (const [path, time] of [
-      ['transitions', last],
-      ['failures', last],
-      ['prompts', first],
-    ]) {
-      const answer = await fetch(`${url}/api/v1/${path}`);
-      expect([answer.status, await answer.text()]).toEqual([
-        200,
-        expect.stringContaining(`${time}`),
-      ]);
-    }
-    for (const path of ['/', '/projects/alpha', '/metrics']) {
-      expect((await fetch(url + path)).status).toBe(200);
-    }
-    expect(daemon.of('request.failed')).toEqual([]);
-  });
-});
-
 describe('a store that is busy with a large commit', UNHURRIED, () => {
   it('answers pages, the API and scrapes after it, and is alive meanwhile', async () => {
     await using service = await startAlpha();
