@@ -1,5 +1,3 @@
-import dns from 'node:dns';
-import type { LookupFunction } from 'node:net';
 import { Pool, ProxyAgent, type Dispatcher } from 'undici';
 import type { Clock } from '../monitor/ports/clock.ts';
 import type { ServiceSettings } from '../monitor/ports/service.ts';
@@ -8,8 +6,6 @@ import type { ServiceSettings } from '../monitor/ports/service.ts';
 const IDLE_MS = 2 * 60 * 1000;
 /** Age at which a connection takes no further request, so that a name that has moved is noticed. */
 const MAX_AGE_MS = 5 * 60 * 1000;
-/** A name that is not resolved fails this much before the request does, so that the error says so. */
-const DNS_LEAD_MS = 100;
 
 interface ConnectionOptions extends Pick<
   ServiceSettings,
@@ -17,7 +13,6 @@ interface ConnectionOptions extends Pick<
 > {
   /** Origin of the service; only this is ever connected to. */
   readonly origin: string;
-  readonly clock: Pick<Clock, 'timeout'>;
 }
 
 /**
@@ -26,13 +21,12 @@ interface ConnectionOptions extends Pick<
  * up.
  */
 export function createDispatcher(options: ConnectionOptions): Dispatcher {
-  const { origin, timeoutMs, authorities, proxyUrl, clock } = options;
+  const { origin, timeoutMs, authorities, proxyUrl } = options;
   const tls = {
     // Otherwise NODE_TLS_REJECT_UNAUTHORIZED=0 would have the key sent to anybody.
     rejectUnauthorized: true,
     ...(authorities !== undefined && { ca: authorities, allowPartialTrustChain: true }),
     allowH2: false,
-    lookup: lookupWithin(timeoutMs - Math.min(DNS_LEAD_MS, timeoutMs / 10), clock),
   };
   // The exchange has its own deadline, which covers headers and body.
   const pooling = {
@@ -56,22 +50,6 @@ export function createDispatcher(options: ConnectionOptions): Dispatcher {
     clientFactory: (proxy, connecting) =>
       new Pool(proxy, { ...connecting, headersTimeout: timeoutMs }),
   });
-}
-
-/** Returns a `dns.lookup` that fails after `ms`: the resolver of the system can wait for minutes. */
-function lookupWithin(ms: number, clock: Pick<Clock, 'timeout'>): LookupFunction {
-  return (hostname, options, callback) => {
-    const late = { code: 'ETIMEDOUT', syscall: 'getaddrinfo', hostname };
-    let isLate = false;
-    const timer = clock.timeout(ms, () => {
-      isLate = true;
-      callback(Object.assign(new Error('no answer from DNS'), late), []);
-    });
-    dns.lookup(hostname, options, (...answer) => {
-      timer.cancel();
-      if (!isLate) callback(...answer);
-    });
-  };
 }
 
 /** Connections to the service that can be renewed. */

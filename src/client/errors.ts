@@ -1,17 +1,13 @@
 import { maxHeaderSize } from 'node:http';
 import { errors } from 'undici';
 import { ApiError, type ApiFailureReason } from '../monitor/errors.ts';
-import { isObject } from './json.ts';
 import { cleanText, cutCodePoints, type Scrub } from './secrets.ts';
 
 /** Lengths in code points of what an error quotes. */
 const MAX_MESSAGE_LENGTH = 300;
 const MAX_BEGINNING_LENGTH = 200;
 const MAX_TYPE_LENGTH = 100;
-const MAX_NAME_LENGTH = 64;
-const MAX_VALUE_LENGTH = 100;
-/** Names of fields that an error lists. */
-const MAX_NAMES = 10;
+const MAX_ITEM_LENGTH = 200;
 
 const TIMEOUT_CODE = /^(ETIMEDOUT|UND_ERR_(CONNECT|HEADERS|BODY)_TIMEOUT)$/;
 /** Error codes of OpenSSL, of Node's certificate checks, and of TLS to a proxy. */
@@ -23,10 +19,7 @@ const NOT_TLS_CODE = /^ERR_SSL_(WRONG_VERSION_NUMBER|PACKET_LENGTH_TOO_LONG|UNKN
 /** What OpenSSL says, between the address of a thread and a place in its source. */
 const OPENSSL_MESSAGE = /^[\dA-F]+:error:[\dA-F]+:[^:]*:[^:]*:(?<what>[^:]+):.*$/s;
 const PARSER_MESSAGE = /^Response does not match the HTTP\/1\.1 protocol \((.*)\)$/s;
-/** Type of the first frame of a service that speaks HTTP/2, after its length of three bytes. */
-const HTTP2_SETTINGS = '\x04';
 const TLS_ALERT = '\x15\x03';
-const HTTP2_ONLY = 'the service speaks only HTTP/2, and evalwatch HTTP/1.1';
 
 /** Advice that does not help with a `ca_file`. */
 const NODE_ADVICE =
@@ -48,13 +41,6 @@ export function connectionError(error: unknown, scrub: Scrub): ApiError {
     const text = parts.map((part) => cleanText(part, MAX_MESSAGE_LENGTH, scrub)).join(': ');
     return new ApiError(reason, text, { code });
   };
-  const name = unresolvedName(error);
-  if (name !== undefined) {
-    const reason = TIMEOUT_CODE.test(code) ? 'timeout' : 'network';
-    const what =
-      code === 'ENOTFOUND' ? 'DNS does not know the name' : 'DNS did not resolve the name';
-    return failed(reason, `${what} ${name} (${code})`);
-  }
   if (TIMEOUT_CODE.test(code)) return failed('timeout', 'the request timed out', textOf(error));
   if (NOT_TLS_CODE.test(code)) {
     return failed(
@@ -62,7 +48,6 @@ export function connectionError(error: unknown, scrub: Scrub): ApiError {
       'there is no TLS at this port: check the port, and whether the address must begin with http://',
     );
   }
-  if (code.endsWith('NO_APPLICATION_PROTOCOL')) return failed('tls', HTTP2_ONLY);
   if (TLS_CODE.test(code)) return failed('tls', 'the TLS connection failed', textOf(error));
   if (code === 'UND_ERR_HEADERS_OVERFLOW') {
     return failed(
@@ -79,7 +64,6 @@ export function connectionError(error: unknown, scrub: Scrub): ApiError {
 /** Says what came in place of HTTP/1.1, of which undici keeps the bytes from the first wrong one on. */
 function notHttp(error: errors.HTTPParserError): readonly string[] {
   const data = 'data' in error ? String(error.data) : '';
-  if (data.startsWith('\0\0') && data[3] === HTTP2_SETTINGS) return [HTTP2_ONLY];
   if (data.startsWith(TLS_ALERT)) {
     return ['there is TLS at this port: the address must begin with https://'];
   }
@@ -87,13 +71,6 @@ function notHttp(error: errors.HTTPParserError): readonly string[] {
   // Elsewhere the bytes could begin within a key.
   const isAtStart = what.startsWith('Expected HTTP/');
   return ['the answer is not HTTP/1.1', what, ...(isAtStart ? [JSON.stringify(data)] : [])];
-}
-
-/** Returns the name that could not be resolved, if that is the error. */
-function unresolvedName(error: unknown): string | undefined {
-  const isOfLookup =
-    error instanceof Error && 'syscall' in error && error.syscall === 'getaddrinfo';
-  return isOfLookup && 'hostname' in error ? String(error.hostname) : undefined;
 }
 
 /** Returns the text of an error, or of the errors of each address of a name, for which undici says a time limit that did not pass. */
@@ -107,54 +84,19 @@ function textOf(error: unknown): string {
 }
 
 /**
- * Returns what came in place of a usable body: its content type, its kind and its beginning.
+ * Returns what came in place of a usable body: its content type and its beginning.
  * @param body its first bytes, or all of them
  */
-export function describeUnusable(
-  body: Buffer,
-  { type, wanted }: { readonly type: string; readonly wanted: 'array' | 'object' },
-  scrub: Scrub,
-): string {
-  // Scrubbed whole: a part of it could be a part of a key.
-  const text = scrub(decode(body));
-  const kind = isUtf16(body) ? 'UTF-16, and must be UTF-8' : kindOf(text, wanted, scrub);
-  const parts = [
-    ...(kind === undefined ? [] : [`it is ${kind}`]),
+export function describeUnusable(body: Buffer, type: string, scrub: Scrub): string {
+  const kind =
     type === ''
       ? 'it has no content type'
-      : `its content type is ${quote(type, MAX_TYPE_LENGTH, scrub)}`,
-    ...(text === '' ? [] : [`it begins ${quote(text, MAX_BEGINNING_LENGTH, scrub)}`]),
-  ];
-  return parts.join('; ');
-}
-
-/** Says what a body is in place of JSON of the wanted type; undefined if it begins like that. */
-function kindOf(text: string, wanted: 'array' | 'object', scrub: Scrub): string | undefined {
-  const body = text.trim();
-  const [first = ''] = body;
-  if (first === (wanted === 'array' ? '[' : '{')) return undefined;
-  if (first === '') return 'empty';
-  if (first === '<') return 'HTML or XML, such as a page to log in';
-  if (first === '[') return 'an array';
-  if (first === '"') return 'a text';
-  if (/^(?:null|true|false|-?\d+)\b/.test(body)) return cleanText(body, MAX_NAME_LENGTH, scrub);
-  if (first !== '{') return 'no JSON, or has something before it';
-  if (/^\{.*\}\r?\n\s*\{/.test(body)) return 'an object on each line (NDJSON)';
-  const list = /"([^"\\]*)"\s*:\s*\[/.exec(body)?.[1];
-  return list === undefined
-    ? 'an object'
-    : `an object with an array in the field ${quote(list, MAX_NAME_LENGTH, scrub)}`;
-}
-
-function isUtf16(body: Buffer): boolean {
-  return /^(?:\xff\xfe|\xfe\xff|[^\0]\0|\0[^\0])/.test(body.toString('latin1', 0, 2));
-}
-
-/** Decodes the beginning of a body, in UTF-16 too, as far as it is text. */
-function decode(body: Buffer): string {
-  if (!isUtf16(body)) return body.toString('utf8').replace(/^\ufeff/, '');
-  const isBigEndian = body[0] === 0 || body[0] === 0xfe;
-  return new TextDecoder(isBigEndian ? 'utf-16be' : 'utf-16le').decode(body);
+      : `its content type is ${quote(type, MAX_TYPE_LENGTH, scrub)}`;
+  const begins =
+    body.length === 0
+      ? 'it is empty'
+      : `it begins ${quote(body.toString(), MAX_BEGINNING_LENGTH, scrub)}`;
+  return `${kind}; ${begins}`;
 }
 
 /** Says why an item of a listing cannot be used. */
@@ -163,26 +105,8 @@ export function describeItem(
   { index, isIdUsable }: { readonly index: number; readonly isIdUsable: boolean },
   scrub: Scrub,
 ): string {
-  if (!isObject(item) || Array.isArray(item)) {
-    return `item ${index} is ${shown(item, scrub)}, not an object`;
-  }
-  const field = isIdUsable ? 'status' : 'id';
-  if (Object.hasOwn(item, field)) {
-    const rule = field === 'id' ? 'a text of 1 to 512 characters without a key' : 'a text';
-    return `the ${field} of item ${index} is ${shown(item[field], scrub)}, and must be ${rule}`;
-  }
-  const names = Object.keys(item).slice(0, MAX_NAMES);
-  const list = names.map((name) => quote(name, MAX_NAME_LENGTH, scrub)).join(', ');
-  return `item ${index} has no field ${field}${list === '' ? '' : `, but ${list}`}`;
-}
-
-/** Returns a value of JSON as an error shows it. */
-function shown(value: unknown, scrub: Scrub): string {
-  if (typeof value === 'string') return `the text ${quote(value, MAX_VALUE_LENGTH, scrub)}`;
-  if (typeof value === 'number')
-    return `the number ${cleanText(String(value), MAX_VALUE_LENGTH, scrub)}`;
-  if (Array.isArray(value)) return 'an array';
-  return isObject(value) ? 'an object' : String(value);
+  const shown = quote(JSON.stringify(item), MAX_ITEM_LENGTH, scrub);
+  return `item ${index} has no usable ${isIdUsable ? 'status' : 'id'}: ${shown}`;
 }
 
 /** Returns the start of an untrusted text, scrubbed, on one line and in quotes. */

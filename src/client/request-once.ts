@@ -31,11 +31,9 @@ export interface OnceAnswer extends ResponseHead {
  * @throws {ApiError} without an answer; its message has no part of the address, nor of what it resolves to
  */
 export async function requestOnce(url: string, options: Once): Promise<OnceAnswer> {
-  const { network, clock } = options;
-  const { authorities, proxyUrl } = network;
+  const { authorities, proxyUrl } = options.network;
   const { origin, pathname, search } = new URL(url);
   const dispatcher = createDispatcher({
-    clock,
     origin,
     timeoutMs: TIMEOUT_MS,
     authorities: authorities && [...getCACertificates(), authorities].join('\n'),

@@ -66,7 +66,7 @@ export class Sender {
   constructor(options: SenderOptions) {
     const { service, clock, dispatcher, rateLimit } = options;
     const { origin, pathname } = new URL(service.baseUrl);
-    const open = () => dispatcher ?? createDispatcher({ ...service, origin, clock });
+    const open = () => dispatcher ?? createDispatcher({ ...service, origin });
     const rate = rateLimit ?? createRateLimit(service.maxRequestsPerSecond, clock);
     this.connections = new Connections(open, clock);
     this.#options = options;
@@ -147,15 +147,14 @@ export class Sender {
   #describe<T>(
     error: ApiError,
     { head, body }: Exchange,
-    { endpoint, path, key: { scrub } }: ApiRequest<T>,
+    { path, key: { scrub } }: ApiRequest<T>,
   ): ApiError {
     const { reason, details } = error;
     const statusCode = head?.statusCode;
     const parts = [error.message];
     if (statusCode === 200 && reason === 'invalid_response' && Buffer.isBuffer(body)) {
       const type = [head?.headers['content-type'] ?? []].flat().join(', ');
-      const wanted = endpoint === 'get_prompt' ? 'object' : 'array';
-      parts.push(describeUnusable(body, { type, wanted }, scrub));
+      parts.push(describeUnusable(body, type, scrub));
     }
     const url = cleanText(`${this.#origin}${this.#basePath}${path}`, MAX_URL_LENGTH, scrub);
     return new ApiError(reason, parts.join('; '), { ...details, url, statusCode });
@@ -237,7 +236,7 @@ function detailOf(body: Buffer, scrub: Scrub): string | undefined {
     const detail = isObject(fault) ? fault['detail'] : undefined;
     return typeof detail === 'string' ? detail : JSON.stringify(detail);
   } catch (error) {
-    // The body is not JSON, or nested too deeply for JSON.stringify.
+    // The body is not JSON, or nested too deep for JSON.stringify.
     if (error instanceof ApiError || error instanceof RangeError) return undefined;
     throw error;
   }
