@@ -42,5 +42,11 @@ function textOf(value: unknown): string | null {
   if (typeof value === 'string') return value;
   const isAbsent =
     value === undefined || value === null || (Array.isArray(value) && value.length === 0);
-  return isAbsent ? null : JSON.stringify(value);
+  if (isAbsent) return null;
+  try {
+    return JSON.stringify(value);
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error;
+    throw new ApiError('invalid_response', 'the error_info is nested too deep');
+  }
 }

@@ -2,28 +2,18 @@ import { isAscii, isUtf8 } from 'node:buffer';
 import { ApiError } from '../monitor/errors.ts';
 import type { Scrub } from './secrets.ts';
 
-/** Levels of arrays and objects, the outermost being 1 (docs/specification.md#fetching). */
-const MAX_DEPTH = 64;
 /** Number of characters that an error shows before and after the place where a body is not JSON. */
 const SHOWN_AROUND = 20;
 
 const BYTE_ORDER_MARK = Buffer.from([0xef, 0xbb, 0xbf]);
-const QUOTE = 0x22;
-const BACKSLASH = 0x5c;
 const OPENING_BRACKET = 0x5b;
 const CLOSING_BRACKET = 0x5d;
-const OPENING_BRACE = 0x7b;
-const CLOSING_BRACE = 0x7d;
 
 /**
- * Parses a body of JSON in UTF-8, with or without a byte order mark.
+ * Parses a body of JSON in UTF-8, with or without a byte order mark. The value can be nested too deep for a recursive function.
  * @throws {ApiError} `invalid_response`; its message says where the body is not JSON
  */
 export function parseJson(body: Buffer, scrub: Scrub): unknown {
-  // Checked before parsing: code that walks through a deeply nested value could overflow the stack.
-  if (isTooDeep(body)) {
-    throw new ApiError('invalid_response', `the body is nested deeper than ${MAX_DEPTH}`);
-  }
   const hasMark = body.subarray(0, 3).equals(BYTE_ORDER_MARK);
   return parse(decode(body.subarray(hasMark ? 3 : 0)), scrub);
 }
@@ -85,20 +75,6 @@ function decode(bytes: Buffer): string {
   if (isAscii(bytes)) return bytes.toString('latin1');
   if (isUtf8(bytes)) return bytes.toString('utf8');
   throw new ApiError('invalid_response', 'the body is not UTF-8');
-}
-
-function isTooDeep(body: Buffer): boolean {
-  let depth = 0;
-  let inString = false;
-  for (let index = 0; index < body.length; index += 1) {
-    const byte = body[index];
-    if (byte === QUOTE) inString = !inString;
-    else if (inString) index += byte === BACKSLASH ? 1 : 0;
-    else if (byte === OPENING_BRACKET || byte === OPENING_BRACE) depth += 1;
-    else if (byte === CLOSING_BRACKET || byte === CLOSING_BRACE) depth -= 1;
-    if (depth > MAX_DEPTH) return true;
-  }
-  return false;
 }
 
 /** Returns whether a value is an object or array. */

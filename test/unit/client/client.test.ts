@@ -29,6 +29,7 @@ const LARGE = JSON.stringify(
   })),
 );
 const BODY = JSON.stringify([{ id: 'p1', status: 'FAILED', name: 'one' }]);
+const DEEP = `{"detail":${'['.repeat(90_000)}${']'.repeat(90_000)}}`;
 
 function tableOf(answer: ListingAnswer): ListingTable {
   if (answer.unchanged) throw new Error('it was unchanged');
@@ -447,7 +448,7 @@ describe('a failed request', () => {
     [422, '{"error": {"code": 7}}', '{"error": {"code": 7}}'],
     [502, `<html>\r\n<h1>Bad Gateway</h1>\n  ${KEY}\n`, '<html> <h1>Bad Gateway</h1> [redacted]'],
     [500, 'x'.repeat(5000), 'x'.repeat(2048)],
-    [422, `{"detail": ${'['.repeat(65)}`, `{"detail": ${'['.repeat(65)}`],
+    [422, DEEP, DEEP.slice(0, 2048)],
     [503, '', undefined],
     [503, ' \n', undefined],
     [500, Buffer.from([0xff, 0xfe, 0x00]), undefined],

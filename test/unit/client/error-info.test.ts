@@ -72,6 +72,11 @@ describe('an error_info', () => {
     expect(read(prompt)).toBeUndefined();
   });
 
+  it('is rejected if it is nested too deep to be kept as JSON', () => {
+    const deep = `{"error_info":${'['.repeat(400_000)}${']'.repeat(400_000)}}`;
+    expect(() => readErrorInfo(Buffer.from(deep), scrub)).toThrow('nested too deep');
+  });
+
   it.each([[null], ['text'], [7]])('is rejected for %o, which is not an object', (prompt) => {
     expect(() => read(prompt)).toThrow('not an object');
   });
