@@ -16,7 +16,7 @@ const MAX_BATCH_CHARACTERS = 1024 * 1024;
 const WARM_UP = 4096;
 
 /** Counts messages by template and cause. Memory grows with the number of templates and causes, not of messages. */
-export class Grouping {
+class Grouping {
   readonly #templates = new Map<string, Map<string, number>>();
   readonly #groups = new Map<string, number>();
 

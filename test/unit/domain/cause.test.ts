@@ -105,6 +105,17 @@ describe('shape of a message', () => {
     ['模型gpt-4o第3次请求失败', '模型<*>第<*>次请求失败'],
     ['モデル「x」の出力：こんにちは', 'モデル<*>の出力：<*>'],
     ['модель gpt-4 не найдена', 'модель <*> не найдена'],
+    ['<function f at 0x7f> failed', '<*> failed'],
+    ['loaded meta/some-model badly', 'loaded <*> badly'],
+    ['localhost refused it', '<*> refused it'],
+    ['lookup judge: no such host', 'lookup <*>: no such host'],
+    ['bad sk-abcdef here', 'bad <*> here'],
+    ['failed in my_step', 'failed in <*>'],
+    ['mail from Alice was lost', 'mail from <*> was lost'],
+    ['unknown colour: blue', 'unknown colour: <*>'],
+    ['unexpected character x at line 5', 'unexpected character <*> at line <*>'],
+    ['tag my-image:5', 'tag <*>'],
+    ['no  space', 'no space'],
   ])('masks or keeps: %s', (message, shape) => {
     expect(shapeOf(message)).toBe(shape);
   });
