@@ -102,7 +102,10 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       what: 'a clock that is set back just before a run is due loses that run',
       file: 'schedule/scheduler.ts',
       replace: [
-        ['const reached = wallAt(Math.max(seen.at, last?.at ?? 0));', 'const reached = now.wall;'],
+        [
+          'const reached = wallAt(Math.max(seen.at, entry.last?.at ?? 0));',
+          'const reached = now.wall;',
+        ],
       ],
       notice: /was due after the clock was set back/,
     },

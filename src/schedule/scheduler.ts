@@ -7,7 +7,7 @@ import { lastRun, parseSchedule, type Schedule } from './cron.ts';
 const SECOND = 1000;
 /** Time by which a timer may fire before the wall clock has reached its due time, ms. */
 const TIMER_TOLERANCE_MS = 20;
-/** Drift of the wall clock between two looks at a project that does not count as a setback, ms. */
+/** Drift of the wall clock between two looks that does not count as a setback, ms. */
 const MAX_DRIFT_MS = 20;
 /** Time for which a poll of another worker may run, and its outcome be on its way, ms. */
 const MAX_UNKNOWN_MS = 120_000;
@@ -42,50 +42,19 @@ export interface SchedulerOptions {
   readonly onError: (error: unknown) => void;
 }
 
-/**
- * A scheduled project. Its jitter and first due time take 10 µs, so they are computed when they are first asked for: for
- * thousands of new projects not in the turn that schedules them, but as the beat comes to them.
- */
-class Entry {
+/** A scheduled project. */
+interface Entry {
   readonly project: ScheduledProject;
   readonly schedule: Schedule;
   readonly maxJitterMs: number;
-  /** When it was last looked at. */
-  seen: Moment;
+  /** How much later than its schedule the project is polled, ms. */
+  readonly jitterMs: number;
+  /** Infinity while another worker owns the project. */
+  dueAt: number;
   /** Its last tick, or poll at once, and when that was on the monotonic clock. */
   last?: { readonly dueAt: number; readonly at: number };
   /** Waits for a due time within this second. */
   timer?: Timer;
-  #jitterMs: number | undefined;
-  #dueAt: number | ((entry: Entry) => number);
-
-  constructor(
-    project: ScheduledProject,
-    maxJitterMs: number,
-    seen: Moment,
-    dueAt: (entry: Entry) => number,
-  ) {
-    this.project = project;
-    this.schedule = parseSchedule(project.schedule, project.timezone);
-    this.maxJitterMs = maxJitterMs;
-    this.seen = seen;
-    this.#dueAt = dueAt;
-  }
-
-  /** How much later than its schedule the project is polled, ms. */
-  get jitterMs(): number {
-    return (this.#jitterMs ??= jitterOf(this.project.id, this.maxJitterMs));
-  }
-
-  /** Infinity while another worker owns the project. */
-  get dueAt(): number {
-    if (typeof this.#dueAt === 'function') this.#dueAt = this.#dueAt(this);
-    return this.#dueAt;
-  }
-
-  set dueAt(ms: number) {
-    this.#dueAt = ms;
-  }
 }
 
 /** A time of both clocks. */
@@ -106,9 +75,12 @@ export class Scheduler {
   #nextBeat: Timer | undefined;
   /** Waits to go on with a beat that takes long. */
   #rest: Timer | undefined;
+  /** When it was last looked whether the wall clock was set back. */
+  #seen: Moment;
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
+    this.#seen = this.#moment();
   }
 
   /**
@@ -119,6 +91,7 @@ export class Scheduler {
    * @throws {RangeError} if a schedule or time zone is not valid; then nothing has changed
    */
   set(projects: readonly ScheduledProject[], maxJitterMs: number): void {
+    this.#noticeSetback();
     const entries = projects.map((project) => this.#entryOf(project, maxJitterMs));
     const next = new Map(entries.map((entry) => [entry.project.id, entry]));
     for (const [id, old] of this.#entries) if (next.get(id) !== old) old.timer?.cancel();
@@ -128,6 +101,7 @@ export class Scheduler {
 
   /** Schedules one project anew, by the rules of `set`. Does nothing if it is not scheduled or nothing has changed. */
   change(project: ScheduledProject, maxJitterMs: number): void {
+    this.#noticeSetback();
     const old = this.#entries.get(project.id);
     const entry = this.#entryOf(project, maxJitterMs);
     if (old === undefined || entry === old) return;
@@ -189,19 +163,25 @@ export class Scheduler {
       old.project.timezone === project.timezone &&
       old.project.isOwnedElsewhere === project.isOwnedElsewhere;
     if (isUnchanged) return old;
-    const isStarted = this.#isStarted();
-    return new Entry(project, maxJitterMs, this.#moment(), (entry) =>
-      project.isOwnedElsewhere ? Infinity : this.#firstDue(entry, old, isStarted),
-    );
+    const { id, schedule, timezone } = project;
+    const entry: Entry = {
+      project,
+      schedule: parseSchedule(schedule, timezone),
+      maxJitterMs,
+      jitterMs: jitterOf(id, maxJitterMs),
+      dueAt: Infinity,
+    };
+    if (!project.isOwnedElsewhere) entry.dueAt = this.#firstDue(entry, old);
+    return entry;
   }
 
-  #firstDue(entry: Entry, old: Entry | undefined, isStarted: boolean): number {
+  #firstDue(entry: Entry, old: Entry | undefined): number {
     const { lastPollAt } = entry.project;
     const now = this.#options.clock.now();
     const aheadMs = lastPollAt === undefined ? 0 : lastPollAt - now;
     const isFarAhead = aheadMs >= MAX_AHEAD_MS;
     let isDue: boolean;
-    if (old?.project.isOwnedElsewhere ?? !isStarted) {
+    if (old?.project.isOwnedElsewhere ?? !this.#isStarted()) {
       isDue = lastPollAt === undefined || dueAfter(entry, lastPollAt) <= now;
       // Nothing tells whether a run was missed since.
       if (isFarAhead && old !== undefined) isDue = true;
@@ -234,9 +214,26 @@ export class Scheduler {
     return { wall: clock.now(), at: clock.monotonic() };
   }
 
+  /** Gives projects an earlier due time if the wall clock was set back. */
+  #noticeSetback(): void {
+    const seen = this.#seen;
+    const now = this.#moment();
+    this.#seen = now;
+    // The wall time at a moment of the monotonic clock, had the wall clock always been as it is now.
+    const wallAt = (moment: number) => now.wall - (now.at - moment);
+    const setBackBy = seen.wall - wallAt(seen.at);
+    if (setBackBy <= MAX_DRIFT_MS) return;
+    for (const entry of this.#entries.values()) {
+      if (entry.dueAt === Infinity) continue;
+      const reached = wallAt(Math.max(seen.at, entry.last?.at ?? 0));
+      entry.dueAt = Math.min(entry.dueAt, dueAgain(entry, reached, setBackBy));
+    }
+  }
+
   /** Looks at all entries. */
   #beat(): void {
     if (!this.#isStarted()) return;
+    this.#noticeSetback();
     this.#rest?.cancel();
     this.#lookAt(this.#entries.values());
   }
@@ -244,17 +241,15 @@ export class Scheduler {
   /** Starts the polls that are due, and the timers of those that are due before the next beat. */
   #lookAt(entries: MapIterator<Entry>): void {
     const { clock } = this.#options;
-    const moment = this.#moment();
-    const now = moment.wall;
+    const { wall: now, at: startedAt } = this.#moment();
     const nextBeatAt = (Math.floor(now / SECOND) + 1) * SECOND;
     const current = this.#entries;
     for (const entry of entries) {
       // `mayRun` may have set other projects.
       if (this.#entries !== current) return;
-      noticeSetback(entry, moment);
       if (entry.dueAt <= now) this.#tick(entry, now);
       if (entry.dueAt > now && entry.dueAt < nextBeatAt) this.#await(entry, now);
-      if (clock.monotonic() - moment.at > MAX_TURN_MS) {
+      if (clock.monotonic() - startedAt > MAX_TURN_MS) {
         // An iterator of a map goes on where it was left.
         this.#rest?.cancel();
         this.#rest = clock.timeout(0, () => this.#lookAt(entries));
@@ -319,18 +314,6 @@ function runsSince(
     next = schedule.nextAfter(newest);
   }
   return { newest: lastRun(schedule, newest, now) ?? newest, missed };
-}
-
-/** Gives the entry an earlier due time if the wall clock was set back since it was last looked at. */
-function noticeSetback(entry: Entry, now: Moment): void {
-  const { seen, last, dueAt } = entry;
-  entry.seen = now;
-  // The wall time at a moment of the monotonic clock, had the wall clock always been as it is now.
-  const wallAt = (moment: number) => now.wall - (now.at - moment);
-  const setBackBy = seen.wall - wallAt(seen.at);
-  if (setBackBy <= MAX_DRIFT_MS || dueAt === Infinity) return;
-  const reached = wallAt(Math.max(seen.at, last?.at ?? 0));
-  entry.dueAt = Math.min(dueAt, dueAgain(entry, reached, setBackBy));
 }
 
 /**

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from 'vitest';
+import { beforeEach, describe, expect, it } from 'vitest';
 import {
   DAY,
   HOUR,
@@ -68,25 +68,6 @@ describe('the scheduler with a steady clock', () => {
     await pass(10 * SECOND);
     const due = Date.parse('2025-11-21T10:00:10Z');
     expect(world.polls[0]).toMatchObject({ dueAt: due, nextAt: due + 10 * SECOND });
-  });
-
-  it('polls every second without a miss across midnight and the end of February', async () => {
-    vi.setSystemTime('2028-02-29T23:59:00.500Z');
-    world.scheduler.set([project('bot', { schedule: '* * * * * *', lastPollAt: Date.now() })], 0);
-    world.scheduler.start();
-    await pass(2 * MINUTE);
-    expect(world.polls.length).toBe(120);
-    expect(world.events).toEqual([]);
-  });
-
-  it('keeps polling when clocks go back and an hour repeats', async () => {
-    vi.setSystemTime('2025-10-26T00:58:30Z');
-    const schedule = '* * * * *';
-    const timezone = 'Europe/Berlin';
-    world.scheduler.set([project('bot', { schedule, timezone, lastPollAt: Date.now() })], 0);
-    world.scheduler.start();
-    await pass(150 * SECOND);
-    expect(times(world, 'bot')).toEqual(['00:59:00.000Z', '01:00:00.000Z', '01:01:00.000Z']);
   });
 });
 
@@ -159,12 +140,6 @@ describe('a poll that still runs', () => {
     world.polls[0]?.finish();
     await waiting;
     expect(world.polls.length).toBe(1);
-  });
-
-  it('is all that idle waits for: without one, idle resolves at once', async () => {
-    world.scheduler.set([project('a')], 0);
-    world.scheduler.start();
-    await expect(world.scheduler.idle()).resolves.toBeUndefined();
   });
 
   it('that throws is reported to onError and stops no later poll', async () => {
@@ -345,28 +320,6 @@ describe('a project owned by another worker', () => {
     await pass(SECOND);
     expect(world.scheduler.next('bot', START + SECOND)).toBe(START - 250 + 10 * SECOND);
     expect(world.scheduler.next('bot', START + 11 * SECOND)).toBeGreaterThan(Date.now());
-  });
-
-  it('is not taken over if another project has an invalid schedule', async () => {
-    world.scheduler.set([{ ...polled(START), isOwnedElsewhere: true }], 0);
-    world.scheduler.start();
-    const bad = project('bad', { schedule: '61 * * * *' });
-    expect(() => world.scheduler.set([polled(START), bad], 0)).toThrow(RangeError);
-    await pass(20 * SECOND);
-    expect(world.polls).toEqual([]);
-  });
-
-  it('does not change the ticks of other projects', async () => {
-    const rhythm = [project('other'), polled(START)];
-    world.scheduler.set(rhythm, 0);
-    world.scheduler.start();
-    await pass(15 * SECOND);
-    const next = world.scheduler.next('other');
-    world.scheduler.set([project('other'), { ...polled(START), isOwnedElsewhere: true }], 0);
-    expect(world.scheduler.next('other')).toBe(next);
-    await pass(10 * SECOND);
-    expect(times(world, 'other')).toEqual(['10:00:10.000Z', '10:00:20.000Z']);
-    expect(times(world, 'bot')).toEqual(['10:00:10.000Z']);
   });
 });
 
