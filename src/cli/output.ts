@@ -1,5 +1,4 @@
 import type { Writable } from 'node:stream';
-import { isoTime } from '../rows/fields.ts';
 
 /** The reader of stdout has closed it, as in `| head`. The command has nothing left to do. */
 export class ReaderGoneError extends Error {
@@ -41,9 +40,14 @@ export function createOutput(stream: OutputStream, color: boolean): Output {
   };
 }
 
-/** Formats a time as ISO 8601 in UTC, in whole seconds. `ms` is epoch ms. */
-export function formatTime(ms: number): string {
-  return `${isoTime(ms).slice(0, 19)}Z`;
+/** Shortens a time of a row to whole seconds. */
+export function formatTime(iso: string): string {
+  return `${iso.slice(0, 19)}Z`;
+}
+
+/** Does the same for a time that a row may not have. */
+export function timeText(iso: string | null): string | undefined {
+  return iso === null ? undefined : formatTime(iso);
 }
 
 /** Returns a word as a POSIX shell reads it. */

@@ -9,9 +9,9 @@ import { isSqlite, openStoreReader, type StoreLocation } from '../store/open.ts'
 import { type Context, UsageError } from './command.ts';
 import type { Options } from './options.ts';
 import {
+  type Cells,
   type Column,
   createTable,
-  type CsvColumn,
   csvHeader,
   csvRows,
   toJsonDocument,
@@ -166,30 +166,28 @@ export function toQuery(options: Options, { clock }: Context): RowQuery {
   return { project, experiment, promptId, status, cause, since, until, limit };
 }
 
-/** How a command prints rows. */
-export interface Format<Row> {
+/** How a command prints rows of a JSON document (docs/specification.md#rows). */
+export interface Format<Row extends object> {
   /** Name of the rows in the plural, for the message that there are none. */
   readonly noun: string;
   /** What this message adds, such as why there may be none. */
   readonly ifNone?: string;
   readonly columns: readonly Column<Row>[];
-  /** Returns the row of the JSON document (docs/specification.md#rows). */
-  readonly toJson: (row: Row) => object;
   /** Undefined for a command without `--format csv`. */
-  readonly csv?: readonly CsvColumn<Row>[];
+  readonly csv?: { readonly columns: string; readonly toCells: (row: Row) => Cells };
 }
 
 /** Prints rows as the options say: a table, JSON or CSV. Says on stderr that there are none. */
-export async function printRows<Row>(
+export async function printRows<Row extends object>(
   rows: readonly Row[],
-  { noun, ifNone = '', columns, toJson, csv }: Format<Row>,
+  { noun, ifNone = '', columns, csv }: Format<Row>,
   options: Options,
   { stdout, warn }: Context,
 ): Promise<void> {
   if (options.json) {
-    await stdout.write(toJsonDocument(rows.map(toJson)));
+    await stdout.write(toJsonDocument(rows));
   } else if (csv !== undefined && options.format === 'csv') {
-    await stdout.write(csvHeader(csv) + csvRows(rows, csv));
+    await stdout.write(csvHeader(csv.columns) + csvRows(rows.map(csv.toCells), csv.columns));
   } else if (rows.length > 0) {
     await stdout.write(createTable(columns, stdout)(rows));
   } else {
@@ -201,7 +199,7 @@ export async function printRows<Row>(
 }
 
 /** Reads and prints the newest rows: 100 unless `--limit` says otherwise, and then says on stderr if there are more. */
-export async function printNewest<Row>(
+export async function printNewest<Row extends object>(
   read: (reader: StoreReader, query: RowQuery) => Promise<readonly Row[]>,
   format: Format<Row>,
   options: Options,

@@ -144,34 +144,32 @@ export function toJsonDocument(rows: readonly object[]): string {
   return `[${rows.map((row) => toJsonLine(row).trimEnd()).join(',\n ')}]\n`;
 }
 
-/** A column of a CSV file; a cell that is undefined is left empty. */
-export type CsvColumn<Row> = readonly [
-  name: string,
-  cell: (row: Row) => string | number | undefined,
-];
+/** What a row of a CSV file has by column; a cell that is null or undefined is left empty. */
+export type Cells = Readonly<Record<string, unknown>>;
 
 /** Paragraph of the help of each command that writes CSV. */
 export const CSV_HELP = `CSV is for spreadsheets: UTF-8 with a byte order mark. Line breaks and invisible characters are escapes such as
 \\u001b. A text that begins with = + - or @, also full-width, has an apostrophe before it, so that it is no formula.`;
 
 /** Returns the byte order mark, without which Excel does not read the file as UTF-8, and the names of the columns. */
-export function csvHeader<Row>(columns: readonly CsvColumn<Row>[]): string {
-  return `\u{feff}${csvLine(columns.map(([name]) => name))}`;
+export function csvHeader(columns: string): string {
+  return `\u{feff}${columns}\r\n`;
 }
 
 /** Returns the rows as lines of CSV. */
-export function csvRows<Row>(rows: readonly Row[], columns: readonly CsvColumn<Row>[]): string {
-  return rows.map((row) => csvLine(columns.map(([, cell]) => cell(row) ?? ''))).join('');
+export function csvRows(rows: readonly Cells[], columns: string): string {
+  const names = columns.split(',');
+  return rows.map((row) => csvLine(names.map((name) => row[name] ?? ''))).join('');
 }
 
 /** A text that a spreadsheet could run as a formula (OWASP, CSV injection). Tabs and line breaks are escaped before. */
 const FORMULA = /^[=+\-@＝＋－＠﹦﹢﹣﹫]/;
 
 /** Returns one line of CSV (RFC 4180), including its line break. */
-function csvLine(cells: readonly (string | number)[]): string {
+function csvLine(cells: readonly unknown[]): string {
   const written = cells.map((cell) => {
     if (typeof cell === 'number') return String(cell);
-    const text = visible(cell).replace(FORMULA, "'$&");
+    const text = visible(String(cell)).replace(FORMULA, "'$&");
     return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
   });
   return `${written.join(',')}\r\n`;

@@ -3,7 +3,7 @@ import { causeFields, otherCausesFields } from '../../rows/fields.ts';
 import type { CauseFields } from '../../rows/schema.ts';
 import type { Define } from '../command.ts';
 import { addHistoryOptions, jsonOption, limitOption, type Options } from '../options.ts';
-import { formatTime } from '../output.ts';
+import { timeText } from '../output.ts';
 import { type Format, printRows, withReader } from '../query.ts';
 
 const FORMAT: Format<CauseFields> = {
@@ -23,12 +23,7 @@ const FORMAT: Format<CauseFields> = {
     ['shape', (row) => row.shape || undefined, { isOptional: true }],
     ['last_error_msg', (row) => row.last_error_msg ?? undefined],
   ],
-  toJson: (row) => row,
 };
-
-function timeText(iso: string | null): string | undefined {
-  return iso === null ? undefined : formatTime(Date.parse(iso));
-}
 
 const HELP = `
 Failures have the same cause if they have the same error_id, and the same error_msg apart from what varies, such as

@@ -1,15 +1,14 @@
-import { tookMs } from '../../domain/experiment.ts';
 import { formatDuration } from '../../domain/options.ts';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
-import type { ExperimentRow } from '../../monitor/ports/store.ts';
 import { experimentFields } from '../../rows/fields.ts';
+import type { ExperimentFields } from '../../rows/schema.ts';
 import type { Define } from '../command.ts';
 import { addHistoryOptions, jsonOption, limitOption, type Options } from '../options.ts';
-import { formatTime } from '../output.ts';
+import { timeText } from '../output.ts';
 import { type Column, statusColor } from '../table.ts';
 import { type Format, printNewest } from '../query.ts';
 
-const FORMAT: Format<ExperimentRow> = {
+const FORMAT: Format<ExperimentFields> = {
   noun: 'experiments',
   columns: [
     ['project', (row) => row.project],
@@ -18,27 +17,20 @@ const FORMAT: Format<ExperimentRow> = {
       (row) => row.state,
       { color: (row) => (row.state === 'running' ? 'cyan' : undefined) },
     ],
-    ...PROMPT_STATUSES.map((status): Column<ExperimentRow> => {
-      const color = ({ counts }: ExperimentRow) =>
-        counts[status] === 0 ? undefined : statusColor(status);
-      return [status, ({ counts }) => String(counts[status]), { color }];
+    ...PROMPT_STATUSES.map((status): Column<ExperimentFields> => {
+      const color = ({ prompts }: ExperimentFields) =>
+        prompts[status] === 0 ? undefined : statusColor(status);
+      return [status, ({ prompts }) => String(prompts[status]), { color }];
     }),
-    ['first_move', (row) => timeText(row.startedAt), { isOptional: true }],
-    ['last_move', (row) => timeText(row.movedAt)],
+    ['first_move', (row) => timeText(row.first_move), { isOptional: true }],
+    ['last_move', (row) => timeText(row.last_move)],
     ['took', tookText],
     ['experiment', (row) => row.experiment],
   ],
-  toJson: experimentFields,
 };
 
-function timeText(ms: number | undefined): string | undefined {
-  return ms === undefined ? undefined : formatTime(ms);
-}
-
-function tookText({ state, startedAt, endedAt }: ExperimentRow): string | undefined {
-  if (state !== 'finished' || startedAt === undefined || endedAt === undefined) return undefined;
-  const ms = tookMs({ startedAt, endedAt });
-  return ms === 0 ? undefined : formatDuration(ms - (ms % 1000), 2);
+function tookText({ duration_seconds: seconds }: ExperimentFields): string | undefined {
+  return seconds ? formatDuration(Math.floor(seconds) * 1000, 2) : undefined;
 }
 
 const HELP = `
@@ -58,7 +50,12 @@ export const defineExperiments: Define = (command, run) => {
     .addHelpText('after', HELP)
     .action(
       run((context, options: Options) =>
-        printNewest((reader, query) => reader.experiments(query), FORMAT, options, context),
+        printNewest(
+          async (reader, query) => (await reader.experiments(query)).map(experimentFields),
+          FORMAT,
+          options,
+          context,
+        ),
       ),
     );
 };

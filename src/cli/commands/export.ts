@@ -1,21 +1,11 @@
 import { Option } from 'commander';
-import type { TransitionRow } from '../../monitor/ports/store.ts';
-import { isoTime, transitionFields } from '../../rows/fields.ts';
+import { transitionFields } from '../../rows/fields.ts';
 import type { Context, Define } from '../command.ts';
 import { addMoveOptions, type Options } from '../options.ts';
 import { toQuery, withReader } from '../query.ts';
-import { CSV_HELP, type CsvColumn, csvHeader, csvRows, toJsonLine } from '../table.ts';
+import { CSV_HELP, csvHeader, csvRows, toJsonLine } from '../table.ts';
 
-const COLUMNS: readonly CsvColumn<TransitionRow>[] = [
-  ['transition_id', (row) => row.transitionId],
-  ['time', (row) => isoTime(row.at)],
-  ['project', (row) => row.project],
-  ['kind', (row) => row.kind],
-  ['id', (row) => row.id],
-  ['from', (row) => row.from],
-  ['to', (row) => row.to],
-  ['experiment', (row) => row.experiment],
-];
+const COLUMNS = 'transition_id,time,project,kind,id,from,to,experiment';
 
 /** Maximum number of rows in memory. */
 const PAGE_SIZE = 5000;
@@ -56,7 +46,10 @@ async function exportTransitions(context: Context, options: Options): Promise<nu
       afterTransition = last.transitionId;
       await stdout.write(
         isCsv
-          ? csvRows(rows, COLUMNS)
+          ? csvRows(
+              rows.map((row) => ({ ...transitionFields(row), kind: row.kind, id: row.id })),
+              COLUMNS,
+            )
           : rows.map((row) => toJsonLine(transitionFields(row))).join(''),
       );
     }

@@ -1,6 +1,7 @@
 import { InvalidArgumentError, Option } from 'commander';
-import type { FailureRow } from '../../monitor/ports/store.ts';
-import { failureFields, isoTime } from '../../rows/fields.ts';
+import type { RowQuery, StoreReader } from '../../monitor/ports/store.ts';
+import { failureFields } from '../../rows/fields.ts';
+import type { FailureFields } from '../../rows/schema.ts';
 import type { Define } from '../command.ts';
 import { type Followed, follow } from '../follow.ts';
 import { addMoveOptions, jsonOption, limitOption, type Options } from '../options.ts';
@@ -8,48 +9,41 @@ import { formatTime } from '../output.ts';
 import { type Format, printNewest } from '../query.ts';
 import { CSV_HELP } from '../table.ts';
 
-const FORMAT: Format<FailureRow> = {
+const FORMAT: Format<FailureFields> = {
   noun: 'failures',
   ifNone: '; prompts that had failed before the first poll have none',
   columns: [
-    ['transition_id', (row) => String(row.transitionId)],
-    ['time', (row) => formatTime(row.at)],
+    ['transition_id', (row) => String(row.transition_id)],
+    ['time', (row) => formatTime(row.time)],
     ['project', (row) => row.project],
-    ['prompt_id', (row) => row.promptId],
-    ['prompt_name', (row) => row.promptName, { isOptional: true }],
-    ['settled', (row) => (row.settlement === undefined ? 'no' : 'yes')],
-    ['reason', (row) => row.settlement?.reason],
-    ['error_id', (row) => row.settlement?.errorInfo?.error_id ?? undefined],
-    ['error_msg', (row) => row.settlement?.errorInfo?.error_msg ?? undefined],
+    ['prompt_id', (row) => row.prompt_id],
+    ['prompt_name', (row) => row.prompt_name ?? undefined, { isOptional: true }],
+    ['settled', (row) => (row.settled ? 'yes' : 'no')],
+    ['reason', (row) => row.reason ?? undefined],
+    ['error_id', (row) => row.error_info?.error_id ?? undefined],
+    ['error_msg', (row) => row.error_info?.error_msg ?? undefined],
   ],
-  toJson: failureFields,
-  csv: [
-    ['transition_id', (row) => row.transitionId],
-    ['time', (row) => isoTime(row.at)],
-    ['project', (row) => row.project],
-    ['prompt_id', (row) => row.promptId],
-    ['prompt_name', (row) => row.promptName],
-    ['settled', (row) => String(row.settlement !== undefined)],
-    ['reason', (row) => row.settlement?.reason],
-    ['error_id', (row) => row.settlement?.errorInfo?.error_id ?? undefined],
-    ['error_msg', (row) => row.settlement?.errorInfo?.error_msg ?? undefined],
-    ['error_msg_truncated', (row) => String(failureFields(row).error_msg_truncated)],
-    ['cause', (row) => row.cause],
-    ['experiment', (row) => row.experiment],
-  ],
+  csv: {
+    columns:
+      'transition_id,time,project,prompt_id,prompt_name,settled,reason,error_id,error_msg,error_msg_truncated,cause,experiment',
+    toCells: (row) => ({ ...row, ...row.error_info }),
+  },
 };
 
-const FOLLOWED: Followed<FailureRow> = {
+const FOLLOWED: Followed<FailureFields> = {
   format: FORMAT,
   newest: async (reader, query) => {
-    const rows = await reader.failures(query);
+    const rows = await newest(reader, query);
     // Those that are pending come once they are settled.
-    return rows.filter(({ settlement }) => settlement !== undefined);
+    return rows.filter(({ settled }) => settled);
   },
   number: 'settlement',
-  recorded: ({ settled }) => [settled, settled.at(-1)?.settlementId],
-  promptOf: ({ promptId }) => promptId,
+  recorded: ({ settled }) => [settled.map(failureFields), settled.at(-1)?.settlementId],
 };
+
+async function newest(reader: StoreReader, query: RowQuery): Promise<readonly FailureFields[]> {
+  return (await reader.failures(query)).map(failureFields);
+}
 
 const HELP = `
 --follow prints the newest 10 failures (or --limit), oldest first, and then each one once its error_info is known, or is
@@ -80,7 +74,7 @@ export const defineFailures: Define = (command, run) => {
       run((context, options: Options) =>
         options.follow
           ? follow(FOLLOWED, options, context)
-          : printNewest((reader, query) => reader.failures(query), FORMAT, options, context),
+          : printNewest(newest, FORMAT, options, context),
       ),
     );
 };

@@ -9,7 +9,7 @@ import { parseSchedule } from '../../schedule/cron.ts';
 import { pauseAt } from '../../schedule/pause.ts';
 import type { Context, Define } from '../command.ts';
 import { addStoreOptions, jsonOption, type Options } from '../options.ts';
-import { formatTime } from '../output.ts';
+import { timeText } from '../output.ts';
 import { type Format, printRows, withReader } from '../query.ts';
 import { statusColor } from '../table.ts';
 
@@ -44,7 +44,6 @@ const FORMAT: Format<Row> = {
     ['failures_24h', ({ failures_24h }) => grouped(failures_24h)],
     ['team', (row) => row.team ?? undefined],
   ],
-  toJson: (row) => row,
 };
 
 function stateOf({ pause, last_poll, up }: ProjectFields): State {
@@ -58,10 +57,6 @@ function nextPollText({ next_poll, pause }: ProjectFields): string | undefined {
   return pause?.polls === 'stop' && pause.until !== null
     ? `after ${timeText(pause.until)}`
     : timeText(next_poll);
-}
-
-function timeText(iso: string | null): string | undefined {
-  return iso === null ? undefined : formatTime(Date.parse(iso));
 }
 
 const HELP = `

@@ -1,15 +1,10 @@
 import { formatDuration } from '../../domain/options.ts';
 import type { ProjectConfig } from '../../config/config.ts';
-import {
-  isStuck,
-  type StateExpectation,
-  type ExpectationsOf,
-  expectationIn,
-  type StateExpectations,
-} from '../../domain/limits.ts';
+import type { ExpectationsOf } from '../../domain/limits.ts';
 import { isUnfinished } from '../../domain/status.ts';
 import type { StatusRow } from '../../monitor/ports/store.ts';
 import { promptFields } from '../../rows/fields.ts';
+import type { PromptFields } from '../../rows/schema.ts';
 import type { Context, Define } from '../command.ts';
 import {
   addHistoryOptions,
@@ -23,41 +18,33 @@ import { formatTime } from '../output.ts';
 import { type Format, printRows, type Source, toQuery, withReader } from '../query.ts';
 import { statusColor } from '../table.ts';
 
-interface PromptRow extends StatusRow {
-  /** Time in the status so far, ms. */
-  readonly heldMs: number;
-  readonly expectations: StateExpectations | undefined;
-  /** Undefined if the prompt does not wait, or nothing is known of its project. */
-  readonly expectation: StateExpectation | undefined;
-}
-
-const FORMAT: Format<PromptRow> = {
-  noun: 'prompts',
-  columns: [
-    ['project', (row) => row.project],
-    ['prompt_id', (row) => row.promptId],
-    ['status', (row) => row.status, { color: (row) => statusColor(row.status) }],
-    ['since', (row) => formatTime(row.since), { isOptional: true }],
-    [
-      'for',
-      (row) => inTwoUnits(row.heldMs),
-      { color: (row) => (isStuck(row.heldMs, row.expectation) ? 'red' : undefined) },
+/** @param now epoch ms: until when a prompt has been in its status */
+function formatAt(now: number): Format<PromptFields> {
+  const heldMs = ({ since }: PromptFields) => Math.max(0, now - Date.parse(since));
+  const isStuck = (row: PromptFields) => heldMs(row) > 1000 * (row.limit_seconds ?? Infinity);
+  return {
+    noun: 'prompts',
+    columns: [
+      ['project', (row) => row.project],
+      ['prompt_id', (row) => row.prompt_id],
+      ['status', (row) => row.status, { color: (row) => statusColor(row.status) }],
+      ['since', (row) => formatTime(row.since), { isOptional: true }],
+      [
+        'for',
+        (row) => inTwoUnits(heldMs(row) / 1000),
+        { color: (row) => (isStuck(row) ? 'red' : undefined) },
+      ],
+      ['usual', (row) => inTwoUnits(row.typical_seconds)],
+      ['limit', (row) => (row.limit_source === 'off' ? 'off' : inTwoUnits(row.limit_seconds))],
+      ['missing', (row) => String(row.missing)],
+      ['experiment', (row) => row.experiment ?? undefined, { isOptional: true }],
+      ['prompt_name', (row) => row.prompt_name ?? undefined],
     ],
-    ['usual', ({ expectation }) => inTwoUnits(expectation?.typicalMs)],
-    ['limit', ({ expectation }) => limitOf(expectation)],
-    ['missing', (row) => String(row.missing)],
-    ['experiment', (row) => row.experiment, { isOptional: true }],
-    ['prompt_name', (row) => row.promptName],
-  ],
-  toJson: (row) => promptFields(row, row.expectations),
-};
-
-function limitOf(expectation: StateExpectation | undefined): string | undefined {
-  return expectation?.source === 'off' ? 'off' : inTwoUnits(expectation?.limitMs);
+  };
 }
 
-function inTwoUnits(ms: number | undefined): string | undefined {
-  return ms === undefined ? undefined : formatDuration(ms - (ms % 1000), 2);
+function inTwoUnits(seconds: number | null): string | undefined {
+  return seconds === null ? undefined : formatDuration(Math.floor(seconds) * 1000, 2);
 }
 
 const HELP = `
@@ -84,14 +71,9 @@ async function status(context: Context, options: Options): Promise<number> {
   const rows = await withReader(options, context, async (source) => {
     const found = await source.reader.statuses(toQuery(options, context));
     const expectationsOf = await readExpectations(found, source, context);
-    const now = context.clock.now();
-    return found.map((row): PromptRow => {
-      const expectations = expectationsOf(row.project);
-      const expectation = expectationIn(row.status, expectations);
-      return { ...row, heldMs: Math.max(0, now - row.since), expectations, expectation };
-    });
+    return found.map((row) => promptFields(row, expectationsOf(row.project)));
   });
-  await printRows(rows, FORMAT, options, context);
+  await printRows(rows, formatAt(context.clock.now()), options, context);
   return 0;
 }
 

@@ -1,5 +1,6 @@
-import type { TransitionRow } from '../../monitor/ports/store.ts';
+import type { RowQuery, StoreReader } from '../../monitor/ports/store.ts';
 import { transitionFields } from '../../rows/fields.ts';
+import type { TransitionFields } from '../../rows/schema.ts';
 import type { Define } from '../command.ts';
 import { type Followed, follow } from '../follow.ts';
 import { addMoveOptions, jsonOption, limitOption, type Options } from '../options.ts';
@@ -7,27 +8,32 @@ import { formatTime } from '../output.ts';
 import { type Format, printNewest } from '../query.ts';
 import { statusColor } from '../table.ts';
 
-const FORMAT: Format<TransitionRow> = {
+const FORMAT: Format<TransitionFields> = {
   noun: 'transitions',
   columns: [
-    ['transition_id', (row) => String(row.transitionId)],
-    ['time', (row) => formatTime(row.at)],
+    ['transition_id', (row) => String(row.transition_id)],
+    ['time', (row) => formatTime(row.time)],
     ['from', (row) => row.from],
     ['to', (row) => row.to, { color: (row) => statusColor(row.to) }],
     ['project', (row) => row.project],
-    ['kind', (row) => row.kind],
-    ['id', (row) => row.id],
+    ['kind', (row) => ('prompt_id' in row ? 'prompt' : 'dataset')],
+    ['id', (row) => ('prompt_id' in row ? row.prompt_id : row.dataset_id)],
   ],
-  toJson: transitionFields,
 };
 
-const FOLLOWED: Followed<TransitionRow> = {
+const FOLLOWED: Followed<TransitionFields> = {
   format: FORMAT,
-  newest: (reader, query) => reader.transitions(query),
+  newest,
   number: 'transition',
-  recorded: ({ transitions }) => [transitions, transitions.at(-1)?.transitionId],
-  promptOf: (row) => (row.kind === 'prompt' ? row.id : undefined),
+  recorded: ({ transitions }) => [
+    transitions.map(transitionFields),
+    transitions.at(-1)?.transitionId,
+  ],
 };
+
+async function newest(reader: StoreReader, query: RowQuery): Promise<readonly TransitionFields[]> {
+  return (await reader.transitions(query)).map(transitionFields);
+}
 
 const HELP = `
 --follow prints the newest 10 changes (or --limit), oldest first, and then each new one as it is recorded. With
@@ -48,7 +54,7 @@ export const defineTransitions: Define = (command, run) => {
       run((context, options: Options) =>
         options.follow
           ? follow(FOLLOWED, options, context)
-          : printNewest((reader, query) => reader.transitions(query), FORMAT, options, context),
+          : printNewest(newest, FORMAT, options, context),
       ),
     );
 };

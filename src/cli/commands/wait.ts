@@ -121,7 +121,7 @@ function printer({ stdout }: Context, { experiment, json }: Options) {
       const move = type === 'transition' ? transitionSchema.safeParse(data).data : undefined;
       if (move === undefined || !('prompt_id' in move)) continue;
       if (experiment !== undefined && move.experiment !== experiment) continue;
-      const at = formatTime(Date.parse(move.time));
+      const at = formatTime(move.time);
       const where = `${move.experiment ?? 'none'}  ${move.prompt_id}`;
       await stdout.write(`${visible(`${at}  ${where}  ${move.from} -> ${move.to}`)}\n`);
     }

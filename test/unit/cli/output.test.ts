@@ -1,6 +1,6 @@
 import { PassThrough, Writable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { createOutput, formatTime, ReaderGoneError } from '../../../src/cli/output.ts';
+import { createOutput, ReaderGoneError } from '../../../src/cli/output.ts';
 import { formatDuration, parseDuration } from '../../../src/domain/options.ts';
 
 const failing = (code: string) =>
@@ -37,8 +37,4 @@ it.each([
 ])('%d ms are formatted as %s, or as %s with two units', (ms, whole, short) => {
   expect([formatDuration(ms), formatDuration(ms, 2)]).toEqual([whole, short]);
   expect(parseDuration(whole)).toBe(Math.floor(ms));
-});
-
-it('a time is formatted in whole seconds of UTC', () => {
-  expect(formatTime(Date.UTC(2026, 2, 29, 1, 2, 3, 999))).toBe('2026-03-29T01:02:03Z');
 });

@@ -101,15 +101,11 @@ it.each([
   [['\u001b[2J', 'a\u202eb', '\u{e0041}'], '\\u001b[2J,a\\u202eb,\\udb40\\udc41'],
   [[-5, 'a=b', 'a - b', 'Ä\u{1F600}'], '-5,a=b,a - b,Ä\u{1F600}'],
 ])('%j becomes one CSV line with control characters and formulas escaped', (cells, line) => {
-  const each = cells.map((cell) => ['', () => cell] as const);
-  expect(csvRows([{}], each)).toBe(`${line}\r\n`);
+  expect(csvRows([Object.fromEntries(cells.entries())], Object.keys(cells).join())).toBe(
+    `${line}\r\n`,
+  );
 });
 
 it('a CSV file begins with a byte order mark, which Excel needs, and the names of its columns', () => {
-  expect(
-    csvHeader([
-      ['a', () => 1],
-      ['b', () => 2],
-    ]),
-  ).toBe('\ufeffa,b\r\n');
+  expect(csvHeader('a,b')).toBe('\ufeffa,b\r\n');
 });
