@@ -14,12 +14,7 @@ import { configOption, jsonOption, type Options } from '../options.ts';
 import { quoteWord } from '../output.ts';
 import { describeFile, loadConfiguration } from '../query.ts';
 import { type Column, createTable, toJsonDocument, toJsonLine } from '../table.ts';
-import {
-  CONNECTION_COLUMNS,
-  type Connection,
-  connectionFields,
-  tryConnections,
-} from './connect.ts';
+import { CONNECTION_COLUMNS, type Connection, tryConnections } from './connect.ts';
 import { findAll } from './findings.ts';
 
 interface CheckOptions extends Options {
@@ -82,14 +77,12 @@ async function check(context: Context, options: CheckOptions): Promise<number> {
     const first = `Configuration: ${visible(describeFile(file, context.env))}\n`;
     await stdout.write(`${[first, ...others].join('')}\n`);
   }
-  const planned = planProjects(config.projects, context.clock.now());
   const connections = options.connect ? await tryConnections(config, context) : undefined;
+  const rows = config.projects.map((project) => toRow(project, connections, context.clock.now()));
   await stdout.write(
-    options.json
-      ? jsonOf(planned, connections)
-      : tablesOf(config, planned, connections, options, context),
+    options.json ? toJsonDocument(rows) : tablesOf(config, rows, connections, options, context),
   );
-  const findings = await findAll(config, planned, connections, context.clock);
+  const findings = await findAll(config, connections, context.clock);
   for (const { message, isError } of findings) if (!isError) context.warn(`warning: ${message}`);
   const faults = findings.filter(({ isError }) => isError);
   for (const { message } of faults) context.warn(`error: ${message}`);
@@ -109,70 +102,87 @@ async function loadAll(option: string | undefined, context: Context): Promise<Co
   return config;
 }
 
-function jsonOf(
-  planned: readonly PlannedProject[],
-  connections: readonly Connection[] | undefined,
-): string {
-  const byProject = new Map(connections?.map((each) => [each.project, each]));
-  const timeText = (at: number | undefined) =>
+const RUN_COUNT = 5;
+
+/** A row of the JSON document. */
+type Row = ReturnType<typeof toRow>;
+
+function toRow(
+  { id, schedule, idleSchedule, timezone, datasets, pauses, team, expect }: ProjectConfig,
+  connections: ReadonlyMap<string, Connection> | undefined,
+  now: number,
+) {
+  const nextRuns: number[] = [];
+  const runs = parseSchedule(schedule, timezone);
+  while (nextRuns.length < RUN_COUNT) nextRuns.push(runs.nextAfter(nextRuns.at(-1) ?? now));
+  // Those for listings on an average day, without retries.
+  const requestsOf = (expression: string) =>
+    Math.ceil(parseSchedule(expression, timezone).runsPerDay(now) * (datasets ? 2 : 1));
+  const pause = nextPause(pauses, now);
+  const isoTime = (at: number | undefined) =>
     at === undefined ? null : new Date(at).toISOString();
-  const rows = planned.map(({ project, nextRuns, requestsPerDay, pause }) => ({
-    project: project.id,
-    schedule: project.schedule,
-    timezone: project.timezone,
-    next_runs: nextRuns.map(timeText),
-    requests_per_day: requestsPerDay.ordinary,
-    idle_schedule: project.idleSchedule ?? null,
-    idle_requests_per_day: requestsPerDay.idle ?? null,
+  return {
+    project: id,
+    schedule,
+    timezone,
+    next_runs: nextRuns.map(isoTime),
+    requests_per_day: requestsOf(schedule),
+    idle_schedule: idleSchedule ?? null,
+    idle_requests_per_day: idleSchedule === undefined ? null : requestsOf(idleSchedule),
     pause: pause
-      ? { from: timeText(pause.from), until: timeText(pause.until), polls: pause.polls }
+      ? { from: isoTime(pause.from), until: isoTime(pause.until), polls: pause.polls }
       : null,
-    team: project.team || null,
+    team: team || null,
     expect: {
-      max_pending: limitText(project.expect.limits.PENDING),
-      max_running: limitText(project.expect.limits.RUNNING),
-      max_failure_ratio: project.expect.maxFailureRatio ?? 'off',
+      max_pending: limitText(expect.limits.PENDING),
+      max_running: limitText(expect.limits.RUNNING),
+      max_failure_ratio: expect.maxFailureRatio ?? 'off',
     },
-    ...connectionFields(byProject.get(project.id)),
-  }));
-  return toJsonDocument(rows);
+    connection: connections?.get(id),
+  };
 }
 
-interface Line {
-  /** Set in the first line of each project. */
-  readonly planned?: PlannedProject;
-  readonly nextRun?: string;
+/** The limit as the configuration writes it. */
+function limitText(limit: ConfiguredLimit): string {
+  return typeof limit === 'number' ? formatDuration(limit) : limit;
 }
 
-const SCHEDULE_COLUMNS: readonly Column<Line>[] = [
-  ['project', ({ planned }) => planned?.project.id ?? ''],
-  ['schedule', ({ planned }) => planned?.project.schedule ?? ''],
-  ['timezone', ({ planned }) => planned?.project.timezone ?? ''],
-  ['requests_per_day', ({ planned }) => planned?.requestsPerDay.ordinary.toString() ?? ''],
+const SCHEDULE_COLUMNS: readonly Column<Row>[] = [
+  ['project', ({ project }) => project],
+  ['schedule', ({ schedule }) => schedule],
+  ['timezone', ({ timezone }) => timezone],
+  ['requests_per_day', ({ requests_per_day }) => String(requests_per_day)],
 ];
-const IDLE_COLUMNS: readonly Column<PlannedProject>[] = [
-  ['project', ({ project }) => project.id],
-  ['idle_schedule', ({ project }) => project.idleSchedule],
-  ['requests_per_day', ({ requestsPerDay }) => requestsPerDay.idle?.toString()],
+/** With a line for each run; the first one of a project has its other cells. */
+const VERBOSE_COLUMNS: readonly Column<{ readonly row: Row; readonly run: number }>[] = [
+  ...SCHEDULE_COLUMNS.map(
+    ([name, cell]) =>
+      [name, ({ row, run }: { row: Row; run: number }) => (run === 0 ? cell(row) : '')] as const,
+  ),
+  ['next_runs', ({ row, run }) => zonedTime(row.next_runs[run], row)],
 ];
-const PAUSE_COLUMNS: readonly Column<PlannedProject>[] = [
-  ['project', ({ project }) => project.id],
-  ['paused_from', ({ pause, project }) => zonedTime(pause?.from, project) ?? 'now'],
-  ['paused_until', ({ pause, project }) => zonedTime(pause?.until, project)],
+const IDLE_COLUMNS: readonly Column<Row>[] = [
+  ['project', ({ project }) => project],
+  ['idle_schedule', ({ idle_schedule }) => idle_schedule ?? undefined],
+  ['requests_per_day', ({ idle_requests_per_day }) => idle_requests_per_day?.toString()],
+];
+const PAUSE_COLUMNS: readonly Column<Row>[] = [
+  ['project', ({ project }) => project],
+  ['paused_from', (row) => zonedTime(row.pause?.from, row) ?? 'now'],
+  ['paused_until', (row) => zonedTime(row.pause?.until, row)],
   ['polls', ({ pause }) => pause?.polls],
 ];
-const VERBOSE_COLUMNS: readonly Column<Line>[] = [
-  ...SCHEDULE_COLUMNS,
-  ['next_runs', ({ nextRun }) => nextRun],
+const EXPECTATION_COLUMNS: readonly Column<Row>[] = [
+  ['project', ({ project }) => project],
+  ['team', ({ team }) => team ?? undefined],
+  ['max_pending', ({ expect }) => limitCell(expect.max_pending, 'PENDING')],
+  ['max_running', ({ expect }) => limitCell(expect.max_running, 'RUNNING')],
+  ['max_failure_ratio', ({ expect }) => String(expect.max_failure_ratio)],
 ];
 
-const EXPECTATION_COLUMNS: readonly Column<PlannedProject>[] = [
-  ['project', ({ project }) => project.id],
-  ['team', ({ project }) => project.team || undefined],
-  ['max_pending', ({ project }) => limitCell('PENDING', project)],
-  ['max_running', ({ project }) => limitCell('RUNNING', project)],
-  ['max_failure_ratio', ({ project }) => String(project.expect.maxFailureRatio ?? 'off')],
-];
+function limitCell(limit: string, status: UnfinishedStatus): string {
+  return limit === 'auto' ? `auto (${formatDuration(DEFAULT_LIMIT_MS[status])} at first)` : limit;
+}
 
 const RECEIVER_COLUMNS: readonly Column<Receiver>[] = [
   ['receiver', ({ name }) => name],
@@ -185,83 +195,36 @@ const RECEIVER_COLUMNS: readonly Column<Receiver>[] = [
   ],
 ];
 
-function limitCell(status: UnfinishedStatus, { expect }: ProjectConfig): string {
-  const limit = limitText(expect.limits[status]);
-  return limit === 'auto' ? `auto (${formatDuration(DEFAULT_LIMIT_MS[status])} at first)` : limit;
-}
-
-/** The limit as the configuration writes it. */
-function limitText(limit: ConfiguredLimit): string {
-  return typeof limit === 'number' ? formatDuration(limit) : limit;
-}
-
 function tablesOf(
   { notify }: Config,
-  planned: readonly PlannedProject[],
-  connections: readonly Connection[] | undefined,
+  rows: readonly Row[],
+  connections: ReadonlyMap<string, Connection> | undefined,
   { verbose }: CheckOptions,
   { stdout }: Context,
 ): string {
-  const lines = planned.flatMap((each): readonly Line[] =>
-    verbose
-      ? each.nextRuns.map((at, index) => {
-          const nextRun = formatZonedTime(at, each.project.timezone);
-          return index === 0 ? { planned: each, nextRun } : { nextRun };
-        })
-      : [{ planned: each }],
-  );
-  const idle = planned.filter(({ project }) => project.idleSchedule !== undefined);
-  const paused = planned.filter(({ pause }) => pause !== undefined);
+  const idle = rows.filter((row) => row.idle_schedule !== null);
+  const paused = rows.filter(({ pause }) => pause !== null);
+  const runs = rows.flatMap((row) => row.next_runs.map((_, run) => ({ row, run })));
   const tables = [
-    createTable(verbose ? VERBOSE_COLUMNS : SCHEDULE_COLUMNS, stdout)(lines),
+    verbose
+      ? createTable(VERBOSE_COLUMNS, stdout)(runs)
+      : createTable(SCHEDULE_COLUMNS, stdout)(rows),
     ...(idle.length === 0 ? [] : [createTable(IDLE_COLUMNS, stdout)(idle)]),
     ...(paused.length === 0 ? [] : [createTable(PAUSE_COLUMNS, stdout)(paused)]),
-    createTable(EXPECTATION_COLUMNS, stdout)(planned),
+    createTable(EXPECTATION_COLUMNS, stdout)(rows),
     ...(notify.length === 0 ? [] : [createTable(RECEIVER_COLUMNS, stdout)(notify)]),
-    ...(connections === undefined ? [] : [createTable(CONNECTION_COLUMNS, stdout)(connections)]),
+    ...(connections === undefined
+      ? []
+      : [createTable(CONNECTION_COLUMNS, stdout)([...connections])]),
   ];
   return tables.join('\n');
 }
 
-interface PlannedProject {
-  readonly project: ProjectConfig;
-  /** Times of its next 5 runs, epoch ms. The delay by jitter is not included. */
-  readonly nextRuns: readonly number[];
-  /** Longest time between two runs while prompts wait. */
-  readonly intervalMs: number;
-  /** Number of requests for listings on an average day, without retries: by the schedule, and by that of an idle project. */
-  readonly requestsPerDay: { readonly ordinary: number; readonly idle: number | undefined };
-  /** Its pause of this moment, or the next one. */
-  readonly pause: ReturnType<typeof nextPause>;
-}
-
-const RUN_COUNT = 5;
-
-function planProjects(projects: readonly ProjectConfig[], now: number): readonly PlannedProject[] {
-  return projects.map((project) => {
-    const schedule = parseSchedule(project.schedule, project.timezone);
-    const nextRuns: number[] = [];
-    while (nextRuns.length < RUN_COUNT) nextRuns.push(schedule.nextAfter(nextRuns.at(-1) ?? now));
-    const requestsOf = (expression: string) => {
-      const runs = parseSchedule(expression, project.timezone).runsPerDay(now);
-      return Math.ceil(runs * (project.datasets ? 2 : 1));
-    };
-    const ordinary = requestsOf(project.schedule);
-    const idle = project.idleSchedule === undefined ? undefined : requestsOf(project.idleSchedule);
-    const intervalMs = schedule.maxIntervalMs(now);
-    const pause = nextPause(project.pauses, now);
-    return { project, nextRuns, intervalMs, requestsPerDay: { ordinary, idle }, pause };
-  });
-}
-
-function zonedTime(at: number | undefined, { timezone }: ProjectConfig): string | undefined {
-  return at === undefined ? undefined : formatZonedTime(at, timezone);
-}
-
 const formats = new Map<string, Intl.DateTimeFormat>();
 
-/** Formats a time in a time zone, with its offset from UTC: `2026-03-29T09:00:00+02:00`. */
-function formatZonedTime(ms: number, timezone: string): string {
+/** Formats a time in the zone of a project, with its offset from UTC: `2026-03-29T09:00:00+02:00`. */
+function zonedTime(iso: string | null | undefined, { timezone }: Row): string | undefined {
+  if (typeof iso !== 'string') return undefined;
   // To create a format takes fifty times as long as to use it.
   const format =
     formats.get(timezone) ??
@@ -277,6 +240,6 @@ function formatZonedTime(ms: number, timezone: string): string {
     });
   formats.set(timezone, format);
   // Swedish dates are those of ISO 8601, apart from the sign for minus.
-  const [date, time, offset = ''] = format.format(ms).split(' ');
+  const [date, time, offset = ''] = format.format(Date.parse(iso)).split(' ');
   return `${date}T${time}${offset.replace('GMT', '').replace('\u2212', '-')}`;
 }

@@ -6,7 +6,7 @@ import { createApiKeyReader } from '../../client/api-key.ts';
 import { HttpEvaluationService } from '../../client/client.ts';
 import { createRateLimit } from '../../client/gate.ts';
 import type { Listing } from '../../domain/record.ts';
-import { type Kind, PROMPT_STATUSES, type Status } from '../../domain/status.ts';
+import { type Kind, PROMPT_STATUSES, type PromptStatus } from '../../domain/status.ts';
 import { ApiError, type PollFailureReason } from '../../monitor/errors.ts';
 import type { Endpoint, EventOf } from '../../monitor/events.ts';
 import type { EvaluationService } from '../../monitor/ports/service.ts';
@@ -24,37 +24,42 @@ const RUNNING = {
 /** Maximum number of listings that are read at a time, which bounds the memory. */
 const MAX_PARALLEL = 4;
 
-/** What the service answered to the requests that the daemon makes for a project. */
+/** What the service answered to the requests that the daemon makes for a project, as the JSON document has it. */
 export interface Connection {
-  readonly project: string;
-  /** The first request that failed, after which no other was tried; undefined if none did. */
-  readonly failure: { readonly endpoint: Endpoint; readonly error: ApiError } | undefined;
-  /** Number of prompts by status, without statuses that no prompt has; undefined if they could not be listed. */
-  readonly counts: ReadonlyMap<Status, number> | undefined;
+  /** The first request that failed, after which no other was tried, and why; null if none did. */
+  readonly endpoint: Endpoint | null;
+  readonly reason: PollFailureReason | null;
+  readonly status_code: number | null;
+  readonly message: string | null;
+  readonly url: string | null;
+  readonly location: string | null;
+  readonly detail: string | null;
   /** Listings of which the service has further pages. */
   readonly paged: readonly Kind[];
+  /** Number of prompts by status; null if they could not be listed. */
+  readonly prompts: Readonly<Record<PromptStatus, number>> | null;
   /** Number of items that do not follow the documentation of the service. */
-  readonly unexpected: number;
-  /** Size of the listing of prompts after decompression; undefined if no request was sent. */
-  readonly bytes: number | undefined;
-  /** Time from the request to the end of the answer; undefined if no request was sent. */
-  readonly durationMs: number | undefined;
+  readonly unexpected_items: number | null;
+  /** Size of the listing of prompts after decompression; null if no request was sent. */
+  readonly bytes: number | null;
+  /** Time from the request to the end of the answer; null if no request was sent. */
+  readonly duration_ms: number | null;
 }
 
 /**
  * Makes each request of the daemon once for each project, without retries and without a store: the prompts, the datasets if they
- * are watched, and the details of one FAILED prompt if there is one.
+ * are watched, and the details of one FAILED prompt if there is one. Returns what was answered by project.
  */
 export async function tryConnections(
   { service, projects }: Config,
   { clock, progress }: Context,
-): Promise<readonly Connection[]> {
+): Promise<ReadonlyMap<string, Connection>> {
   const readKey = createApiKeyReader(clock);
   const rateLimit = createRateLimit(service.maxRequestsPerSecond, clock);
   const limited = limitConcurrency(Math.min(service.maxConcurrency, MAX_PARALLEL));
   let tried = 0;
 
-  async function connect({ id, key, datasets }: ProjectConfig): Promise<Connection> {
+  async function connect({ id, key, datasets }: ProjectConfig) {
     const requests: RequestFinished[] = [];
     const paged: Kind[] = [];
     // A client of its own, so that what it emits is about this project.
@@ -71,7 +76,7 @@ export async function tryConnections(
       rateLimit,
     });
     let endpoint: Endpoint = 'list_prompts';
-    let failure: Connection['failure'];
+    let error: ApiError | undefined;
     let prompts: Listing | undefined;
     try {
       prompts = await listOnce(client, id, 'prompt');
@@ -80,20 +85,36 @@ export async function tryConnections(
       endpoint = 'get_prompt';
       const failed = prompts.records.values().find(({ status }) => status === 'FAILED');
       if (failed !== undefined) await client.getErrorInfo(id, failed.id, RUNNING);
-    } catch (error) {
-      if (!(error instanceof ApiError)) throw error;
-      failure = { endpoint, error };
+    } catch (thrown) {
+      if (!(thrown instanceof ApiError)) throw thrown;
+      error = thrown;
     } finally {
       await client.close();
       tried += 1;
       progress(`tried ${tried} of ${projects.length}`);
     }
-    return { project: id, failure, paged, ...countItems(prompts), ...costOf(requests) };
+    // One whose key was rotated meanwhile is sent again.
+    const listing = requests.findLast((each) => each.endpoint === 'list_prompts');
+    const connection: Connection = {
+      endpoint: error ? endpoint : null,
+      reason: error?.reason ?? null,
+      status_code: error?.details.statusCode ?? null,
+      message: error?.message ?? null,
+      url: error?.details.url ?? null,
+      location: error?.details.location ?? null,
+      detail: error?.details.detail ?? null,
+      paged,
+      prompts: prompts ? countPrompts(prompts) : null,
+      unexpected_items: prompts?.anomalies.reduce((sum, { count }) => sum + count, 0) ?? null,
+      bytes: listing?.bytes ?? null,
+      duration_ms: listing ? Math.ceil(listing.durationMs) : null,
+    };
+    return [id, connection] as const;
   }
 
   const all = await Promise.all(projects.map((project) => limited(() => connect(project))));
   progress('');
-  return all;
+  return new Map(all);
 }
 
 async function listOnce(service: EvaluationService, project: string, kind: Kind): Promise<Listing> {
@@ -109,23 +130,14 @@ async function listOnce(service: EvaluationService, project: string, kind: Kind)
   return answer.listing;
 }
 
-function countItems(listing: Listing | undefined): Pick<Connection, 'counts' | 'unexpected'> {
-  if (listing === undefined) return { counts: undefined, unexpected: 0 };
-  const counts = new Map<Status, number>();
-  for (const { status } of listing.records.values()) {
-    counts.set(status, (counts.get(status) ?? 0) + 1);
-  }
-  return { counts, unexpected: listing.anomalies.reduce((sum, { count }) => sum + count, 0) };
-}
-
-/** The last listing of prompts counts: one whose key was rotated meanwhile is sent again. */
-function costOf(requests: readonly RequestFinished[]): Pick<Connection, 'bytes' | 'durationMs'> {
-  const last = requests.findLast(({ endpoint }) => endpoint === 'list_prompts');
-  return { bytes: last?.bytes, durationMs: last?.durationMs };
+function countPrompts({ records }: Listing): Record<PromptStatus, number> {
+  const counts = { PENDING: 0, RUNNING: 0, COMPLETED: 0, FAILED: 0, UNKNOWN: 0 };
+  for (const { status } of records.values()) if (status !== 'NONE') counts[status] += 1;
+  return counts;
 }
 
 /** Returns a warning for each listing of which the service has further pages. */
-export function pageWarnings({ project, paged }: Connection): readonly string[] {
+export function pageWarnings(project: string, { paged }: Connection): readonly string[] {
   return paged.map(
     (kind) =>
       `the service has further pages of the ${kind}s of project ${quoteId(project)} (Link with rel="next"), and evalwatch reads only the first: what leaves it counts as gone`,
@@ -133,17 +145,17 @@ export function pageWarnings({ project, paged }: Connection): readonly string[] 
 }
 
 /** Says which request failed, if one did: what was requested, what the service answered, and what to do. */
-export function explainFailure({ project, failure }: Connection): string | undefined {
-  if (failure === undefined) return undefined;
-  const { endpoint, error } = failure;
-  const { reason, message, details } = error;
-  const { url, detail, statusCode, location } = details;
-  const target = location === undefined ? '' : `, and redirects to ${JSON.stringify(location)}`;
-  const request = url === undefined ? '' : ` (GET ${url})`;
-  const words = detail === undefined ? '' : `: ${JSON.stringify(detail)}`;
+export function explainFailure(
+  project: string,
+  { endpoint, reason, message, status_code, url, location, detail }: Connection,
+): string | undefined {
+  if (endpoint === null || reason === null) return undefined;
+  const target = location === null ? '' : `, and redirects to ${JSON.stringify(location)}`;
+  const request = url === null ? '' : ` (GET ${url})`;
+  const words = detail === null ? '' : `: ${JSON.stringify(detail)}`;
   // The message about a key that cannot be read already says what to do.
-  const isUnsent = reason === 'auth' && statusCode === undefined;
-  const isLogin = location !== undefined && LOGIN.test(location);
+  const isUnsent = reason === 'auth' && status_code === null;
+  const isLogin = location !== null && LOGIN.test(location);
   const advice = isLogin ? LOGIN_ADVICE : ADVICE[reason];
   const rest = isUnsent || advice === undefined ? '' : `. ${advice}`;
   return `project ${quoteId(project)}${FAILED[endpoint]}: ${message}${target}${request}${words}${rest}`;
@@ -170,52 +182,29 @@ const ADVICE: Partial<Record<PollFailureReason, string>> = {
   too_large: 'Raise max_response_size or max_items',
 };
 
-export const CONNECTION_COLUMNS: readonly Column<Connection>[] = [
-  ['project', ({ project }) => project],
+export const CONNECTION_COLUMNS: readonly Column<readonly [project: string, Connection]>[] = [
+  ['project', ([project]) => project],
   [
     'listing',
-    ({ failure }) => failure?.error.reason ?? 'ok',
-    { color: ({ failure }) => (failure === undefined ? 'green' : 'red') },
+    ([, { reason }]) => reason ?? 'ok',
+    { color: ([, { reason }]) => (reason === null ? 'green' : 'red') },
   ],
-  ['endpoint', ({ failure }) => failure?.endpoint],
-  ['status_code', ({ failure }) => failure?.error.details.statusCode?.toString()],
-  ...PROMPT_STATUSES.map((status): Column<Connection> => [
-    status,
-    ({ counts }) => counts && String(counts.get(status) ?? 0),
-  ]),
-  ['unexpected_items', ({ counts, unexpected }) => counts && String(unexpected)],
-  ['size', ({ bytes }) => (bytes === undefined ? undefined : formatSize(bytes))],
+  ['endpoint', ([, { endpoint }]) => endpoint ?? undefined],
+  ['status_code', ([, { status_code }]) => status_code?.toString()],
+  ...PROMPT_STATUSES.map(
+    (status) =>
+      [
+        status,
+        ([, { prompts }]: readonly [string, Connection]) => prompts?.[status].toString(),
+      ] as const,
+  ),
+  ['unexpected_items', ([, { unexpected_items }]) => unexpected_items?.toString()],
+  ['size', ([, { bytes }]) => (bytes === null ? undefined : formatSize(bytes))],
   [
     'duration',
-    ({ durationMs }) =>
-      durationMs === undefined ? undefined : formatDuration(Math.ceil(durationMs)),
+    ([, { duration_ms }]) => (duration_ms === null ? undefined : formatDuration(duration_ms)),
   ],
 ];
-
-/** Returns the fields of the JSON document about a connection; none without `--connect`. */
-export function connectionFields(connection: Connection | undefined): object {
-  if (connection === undefined) return {};
-  const { failure, counts, paged, unexpected, bytes, durationMs } = connection;
-  const { message, reason, details } = failure?.error ?? {};
-  return {
-    connection: {
-      endpoint: failure?.endpoint ?? null,
-      reason: reason ?? null,
-      status_code: details?.statusCode ?? null,
-      message: message ?? null,
-      url: details?.url ?? null,
-      location: details?.location ?? null,
-      detail: details?.detail ?? null,
-      paged,
-      prompts: counts
-        ? Object.fromEntries(PROMPT_STATUSES.map((status) => [status, counts.get(status) ?? 0]))
-        : null,
-      unexpected_items: counts ? unexpected : null,
-      bytes: bytes ?? null,
-      duration_ms: durationMs === undefined ? null : Math.ceil(durationMs),
-    },
-  };
-}
 
 /** `812 B`, `4.0 KiB`, `12.3 MiB`. */
 function formatSize(bytes: number): string {

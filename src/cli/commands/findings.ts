@@ -16,6 +16,7 @@ import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import { quoteId } from '../../domain/suggest.ts';
 import { ApiError, StoreError } from '../../monitor/errors.ts';
 import type { Clock } from '../../monitor/ports/clock.ts';
+import { parseSchedule } from '../../schedule/cron.ts';
 import { isSqlite } from '../../store/open.ts';
 import { readUrl } from '../../store/postgres/url.ts';
 import { type Connection, explainFailure, pageWarnings } from './connect.ts';
@@ -29,34 +30,27 @@ export interface Finding {
 
 const toWarning = (message: string): Finding => ({ message, isError: false });
 
-interface ProjectInterval {
-  readonly project: ProjectConfig;
-  /** Longest time between two polls. */
-  readonly intervalMs: number;
-}
-
 /**
  * Finds what is probably not as meant, and what the daemon cannot use.
- * @param connections what the service answered; undefined without `--connect`
+ * @param connections what the service answered, by project; undefined without `--connect`
  */
 export async function findAll(
   config: Config,
-  intervals: readonly ProjectInterval[],
-  connections: readonly Connection[] | undefined,
+  connections: ReadonlyMap<string, Connection> | undefined,
   clock: Clock,
 ): Promise<readonly Finding[]> {
   const keys = await keyFindings(config.projects, clock);
-  const tried = connections ?? [];
+  const tried = [...(connections ?? [])];
   return [
     ...addressWarnings(config.service.baseUrl).map(toWarning),
     // With connections, each project says that its key cannot be used.
     ...keys.filter(({ isError }) => !(isError && connections)),
     ...(await addressFindings(config)),
-    ...tried.flatMap(pageWarnings).map(toWarning),
-    ...limitWarnings(intervals).map(toWarning),
+    ...tried.flatMap((each) => pageWarnings(...each)).map(toWarning),
+    ...limitWarnings(config.projects, clock.now()).map(toWarning),
     ...untoldWarnings(config).map(toWarning),
     ...tried
-      .map(explainFailure)
+      .map((each) => explainFailure(...each))
       .filter((message) => message !== undefined)
       .map((message) => ({ message, isError: true })),
   ];
@@ -90,14 +84,15 @@ const MAX_NAMED = 3;
  * Warns of limits that are shorter than the longest interval of the schedule: a prompt that one poll finds waiting seems
  * stuck before the next poll. One warning for each status.
  */
-function limitWarnings(intervals: readonly ProjectInterval[]): readonly string[] {
+function limitWarnings(projects: readonly ProjectConfig[], now: number): readonly string[] {
   return UNFINISHED_STATUSES.flatMap((status) => {
-    const tooShort = intervals.flatMap(({ project, intervalMs }) => {
-      const configured = project.expect.limits[status];
+    const tooShort = projects.flatMap(({ id, schedule, timezone, expect }) => {
+      const intervalMs = parseSchedule(schedule, timezone).maxIntervalMs(now);
+      const configured = expect.limits[status];
       const limitMs = configured === 'auto' ? DEFAULT_LIMIT_MS[status] : configured;
       if (limitMs === 'off' || limitMs >= intervalMs) return [];
       const interval = formatDuration(intervalMs);
-      return [`${quoteId(project.id)} (${formatDuration(limitMs)}, polled every ${interval})`];
+      return [`${quoteId(id)} (${formatDuration(limitMs)}, polled every ${interval})`];
     });
     if (tooShort.length === 0) return [];
     return [

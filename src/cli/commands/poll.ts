@@ -1,8 +1,6 @@
-import type { Engine } from '../../app/engine.ts';
 import type { Config } from '../../config/config.ts';
 import { quoteId } from '../../domain/suggest.ts';
 import { StoreError } from '../../monitor/errors.ts';
-import type { FinishedPoll } from '../../monitor/events.ts';
 import { pollResultFields } from '../../rows/fields.ts';
 import { isSqlite } from '../../store/open.ts';
 import { type Context, type Define, UsageError } from '../command.ts';
@@ -65,34 +63,26 @@ async function poll(context: Context, options: Options): Promise<number> {
     let done = 0;
     const results = await Promise.all(
       ids.map((id) =>
-        pollOne(engine, id, clock.now()).finally(() => {
+        engine.poll(id, { dueAt: clock.now(), nextAt: undefined }).finally(() => {
           done += 1;
           progress(`polled ${done} of ${ids.length}`);
         }),
       ),
     );
+    // Nobody else polls a SQLite store.
+    const rows = results.filter((each) => each !== undefined).map(pollResultFields);
     try {
       await engine.reporter.drain(ids);
     } finally {
       // Print also if the store fails in between: the polls have ended.
       progress('');
-      await stdout.write(
-        json
-          ? toJsonDocument(results.map(pollResultFields))
-          : createTable(COLUMNS, stdout)(results),
-      );
+      await stdout.write(json ? toJsonDocument(rows) : createTable(COLUMNS, stdout)(rows));
     }
-    return results.some(({ failure }) => failure !== undefined) ? 1 : 0;
+    return rows.every(({ ok }) => ok) ? 0 : 1;
   } finally {
     progress('');
     await engine.close();
   }
-}
-
-async function pollOne(engine: Engine, id: string, dueAt: number): Promise<FinishedPoll> {
-  const finished = await engine.poll(id, { dueAt, nextAt: undefined });
-  if (finished === undefined) throw new TypeError('nobody else polls a SQLite store');
-  return finished;
 }
 
 /**
@@ -110,15 +100,11 @@ function describePollRequest({ web }: Config, project: string | undefined): stri
   return `${enable}run on its machine: curl -X POST 'http://${authority}/-/poll${query}'${login}`;
 }
 
-const COLUMNS: readonly Column<FinishedPoll>[] = [
+const COLUMNS: readonly Column<ReturnType<typeof pollResultFields>>[] = [
   ['project', ({ project }) => project],
-  [
-    'ok',
-    ({ failure }) => (failure === undefined ? 'yes' : 'no'),
-    { color: ({ failure }) => (failure === undefined ? 'green' : 'red') },
-  ],
-  ['reason', ({ failure }) => failure?.reason ?? ''],
+  ['ok', ({ ok }) => (ok ? 'yes' : 'no'), { color: ({ ok }) => (ok ? 'green' : 'red') }],
+  ['reason', ({ reason }) => reason ?? ''],
   ['prompts', ({ prompts }) => String(prompts ?? '')],
   ['transitions', ({ transitions }) => String(transitions)],
-  ['duration_ms', ({ durationMs }) => String(Math.round(durationMs))],
+  ['duration_ms', ({ duration_ms }) => String(duration_ms)],
 ];
