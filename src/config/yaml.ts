@@ -51,8 +51,6 @@ export interface Shape<Top> {
 const MAX_TOKENS = 1_200_000;
 /** Maximum nesting of collections. A configuration needs four levels. */
 const MAX_DEPTH = 100;
-/** Maximum number of values with all aliases expanded, so that a few bytes cannot become gigabytes. */
-const MAX_VALUES = 1_000_000;
 /** Tokens between pauses, so that a reload of many projects does not hold up polls and beats. */
 const TOKENS_PER_TURN = 1000;
 
@@ -143,13 +141,6 @@ class FatalFault extends Error {
   }
 }
 
-/** A value that aliases may refer to; without a count until it is complete. */
-interface Anchor {
-  readonly node: unknown;
-  value?: unknown;
-  count?: number;
-}
-
 /** Parses a text into nodes. @throws {FatalFault} */
 async function parse(text: string, lines: LineCounter): Promise<Document> {
   const parser = new Parser(lines.addNewLine);
@@ -237,13 +228,13 @@ function findTags({ warnings }: Document): readonly OffsetFault[] {
 
 /**
  * Reads the values of a document. An alias is the same value as its anchor, so that aliases need no memory. The library's `toJS`
- * knows neither the positions of duplicate keys nor those of aliases that are too many.
+ * does not know the positions of duplicate keys.
  * @throws {FatalFault}
  */
 function readValues(document: Document, lineOf: (offset: number) => number) {
-  const anchors = new Map<string, Anchor>();
+  /** What aliases may refer to; without a value until it is complete. */
+  const anchors = new Map<string, { readonly node: unknown; value?: unknown }>();
   const keyFaults: OffsetFault[] = [];
-  let count = 0;
 
   function valueOf(node: unknown): unknown {
     if (isAlias(node)) {
@@ -251,19 +242,14 @@ function readValues(document: Document, lineOf: (offset: number) => number) {
       if (anchor === undefined) {
         throw new FatalFault(startOf(node), `not valid YAML: ${QUOTE_STARS}`);
       }
-      if (anchor.count === undefined) {
-        const message = 'not usable YAML: this alias (*) refers to a value that contains it';
-        throw new FatalFault(startOf(node), message);
-      }
-      add(node, anchor.count);
-      return anchor.value;
+      if ('value' in anchor) return anchor.value;
+      const message = 'not usable YAML: this alias (*) refers to a value that contains it';
+      throw new FatalFault(startOf(node), message);
     }
-    const before = count;
-    const anchor: Anchor = { node };
-    if (isNode(node) && node.anchor !== undefined) anchors.set(node.anchor, anchor);
-    add(node, 1);
+    if (!isNode(node) || node.anchor === undefined) return contentOf(node);
+    const anchor: { readonly node: unknown; value?: unknown } = { node };
+    anchors.set(node.anchor, anchor);
     anchor.value = contentOf(node);
-    anchor.count = count - before;
     return anchor.value;
   }
 
@@ -294,13 +280,6 @@ function readValues(document: Document, lineOf: (offset: number) => number) {
       if (name !== undefined) mapping[name] = made;
     }
     return mapping;
-  }
-
-  function add(node: unknown, more: number): void {
-    count += more;
-    if (count <= MAX_VALUES) return;
-    const message = `not usable YAML: more than ${MAX_VALUES} values once aliases are expanded`;
-    throw new FatalFault(startOf(node), message);
   }
 
   return { value: valueOf(document.contents), keyFaults };

@@ -25,12 +25,9 @@ async function init({ stdout, env }: Context, given: string | undefined): Promis
   const file = configFile(given, env);
   // The schema for editors is not beside the new file.
   const text = (await readFile(EXAMPLE, 'utf8')).replace(/^# yaml-language-server.*\n#\n/, '');
-  // Not with `recursive`, which never ends below /proc.
-  await mkdir(dirname(file)).catch((error: unknown) => {
-    if (!isExisting(error)) throw error;
-  });
-  await writeFile(file, text, { flag: 'wx' }).catch((error: unknown) => {
-    if (!isExisting(error)) throw error;
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, text, { flag: 'wx' }).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'EEXIST') throw error;
     throw new UsageError(`${file} already exists: name a file that does not`);
   });
   const named = given === undefined ? '' : ` --config ${quoteWord(given)}`;
@@ -40,8 +37,4 @@ async function init({ stdout, env }: Context, given: string | undefined): Promis
       `  ${visible(`${commandName(env)} check --connect${named}`)}\n`,
   );
   return 0;
-}
-
-function isExisting(error: unknown): boolean {
-  return error instanceof Error && 'code' in error && error.code === 'EEXIST';
 }

@@ -8,8 +8,6 @@ import { errorOf, loadText, places, temporaryDirectory } from './loading.ts';
 
 const directory = temporaryDirectory();
 const HASH = '$2b$10$mDwo.lAisC94iLAyP81MCesa29IzH37oigHC/42V2pdJlUprsJPze';
-/** Names of everything that an ordinary object inherits. */
-const NAMES = Object.getOwnPropertyNames(Object.prototype);
 
 async function loadWeb(text: string) {
   const file = join(directory, 'web.yaml');
@@ -23,7 +21,7 @@ async function read(text: string) {
   return await readYamlFile(file, text.length, '');
 }
 
-describe.each(NAMES)('the name %s of Object.prototype', (name) => {
+describe.each(['__proto__', 'constructor'])('the name %s of Object.prototype', (name) => {
   it('is accepted as a user name, and named in an error about its hash', async () => {
     const { users } = await loadWeb(`basic_auth_users:\n  ${name}: ${HASH}\n`);
     expect([...users]).toEqual([[name, HASH]]);
@@ -36,10 +34,6 @@ describe.each(NAMES)('the name %s of Object.prototype', (name) => {
     ['the top level', (key: string) => `${key}\n`],
     ['service', (key: string) => `service:\n  ${key}\n`],
     ['a project', (key: string) => `projects:\n  - id: a\n    ${key}\n`],
-    ['store', (key: string) => `store:\n  ${key}\n`],
-    ['web', (key: string) => `web:\n  ${key}\n`],
-    ['metrics', (key: string) => `metrics:\n  ${key}\n`],
-    ['log', (key: string) => `log:\n  ${key}\n`],
   ])('is rejected as an unknown key at its position in %s', async (_, write) => {
     const text = write(`${name}: { base_url: x, id: x }`);
     const { faults } = await errorOf(loadText(directory, text));
@@ -47,14 +41,6 @@ describe.each(NAMES)('the name %s of Object.prototype', (name) => {
     const place = `${before.length}:${(before.at(-1)?.length ?? 0) + 1}`;
     expect(places(faults)).toContainEqual(expect.stringMatching(`^${place} unknown key "${name}"`));
   });
-
-  it.each(['', 'tls_server_config:\n  ', 'http_server_config:\n  '])(
-    'is rejected as an unknown key of a web configuration after %j',
-    async (before) => {
-      const text = `${before}${name}: x\nbasic_auth_users: { alice: ${HASH} }\n`;
-      await expect(loadWeb(text)).rejects.toThrow(`unknown key "${name}"`);
-    },
-  );
 
   it('is reported as a duplicate key if it is given twice', async () => {
     const text = `${name}: 1\n${name}: 2\n`;

@@ -1,6 +1,5 @@
 import * as fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { largeTexts } from './large-texts.ts';
 import { ConfigError } from '../../../src/config/config.ts';
 import { anyText } from '../../support/any-text.ts';
 import { errorOf, loadText, minimal, temporaryDirectory } from './loading.ts';
@@ -47,15 +46,6 @@ it('a file with random content is loaded or rejected with positions inside the f
     { numRuns: 200 },
   );
 });
-
-it.each(largeTexts(16 * 1024))(
-  'a file with %s is rejected with at most 101 errors',
-  async (_what, text) => {
-    const error = await errorOf(loadText(directory, text));
-    expect(error.faults.length).toBeLessThanOrEqual(101);
-    expect(error.message.length).toBeLessThan(50_000);
-  },
-);
 
 it('a file with more than 100 errors is rejected with the first 100 and the number of others', async () => {
   const wrong = Array.from({ length: 250 }, (_, n) => `  - { id: p${n}, dataset: true }\n`);
