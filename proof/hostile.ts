@@ -93,6 +93,16 @@ export const hostile: Row = {
       notice: /memory grew/,
     },
     {
+      what: 'a file that was read stays open',
+      part: 'siege',
+      file: 'files/read-file.ts',
+      replace: [
+        ['import { readFileSync,', 'import { openSync, readFileSync,'],
+        ['readFileSync(path)', "readFileSync(openSync(path, 'r'))"],
+      ],
+      notice: /a leak: open files/,
+    },
+    {
       what: 'an item of a long listing takes half a second',
       part: 'siege',
       file: 'client/listing/listing.ts',

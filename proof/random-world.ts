@@ -1,4 +1,4 @@
-import { World, type ErrorInfo, type Prompt } from '../src/simulator/world.ts';
+import { World, type Prompt } from '../src/simulator/world.ts';
 import { randomNumbers } from './random.ts';
 
 /** Rates of change: probabilities for each prompt and step, except where noted. */
@@ -56,8 +56,6 @@ export interface RandomWorldOptions {
   readonly experiments?: number;
   /** Whether the first prompts get ids with spaces, slashes, percent signs and the like. Default false. */
   readonly oddIds?: boolean;
-  /** Called for each prompt that has failed. */
-  readonly onError?: (id: string, errorInfo: ErrorInfo) => void;
 }
 
 /** A world in which anything can happen at any time, in an order from the seed. */
@@ -70,7 +68,6 @@ export class RandomWorld extends World {
   readonly #removed: ReadonlyMap<string, Prompt[]>;
   /** Names of the experiments of each project now; null stands for none. */
   readonly #experiments: ReadonlyMap<string, (string | null)[]>;
-  readonly #onError: RandomWorldOptions['onError'];
   #named = 0;
   #errors = 0;
 
@@ -80,7 +77,6 @@ export class RandomWorld extends World {
     this.#random = randomNumbers(seed);
     this.#rates = rates;
     this.#size = promptsPerProject;
-    this.#onError = options.onError;
     this.#oddIds = options.oddIds === true ? [...ODD_IDS] : [];
     this.#removed = new Map(projects.map((id) => [id, []]));
     const { experiments = 0 } = options;
@@ -187,7 +183,6 @@ export class RandomWorld extends World {
     const n = this.#errors % 8;
     const error = { error_id: `ERROR_${n}`, error_msg: `Row ${n} has the error\n\tnumber "${n}"…` };
     this.setStatus(id, status, error);
-    this.#onError?.(id, error);
   }
 
   #chance(probability: number): boolean {

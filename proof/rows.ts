@@ -5,7 +5,6 @@ import { partialParsing } from './partial-parsing.ts';
 import { protocol } from './protocol.ts';
 import type { Row } from './row.ts';
 import { simulation } from './simulation.ts';
-import { soak } from './soak.ts';
 import { web } from './web.ts';
 import { workers } from './workers.ts';
 
@@ -18,7 +17,6 @@ export const ROWS: readonly Row[] = [
   web,
   protocol,
   workers,
-  soak,
 ];
 
 /** Returns the rows that judge one of these files. */

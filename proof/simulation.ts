@@ -26,12 +26,9 @@ const SHOWN_LINES = 60;
 export const simulation: Row = {
   name: 'simulation',
   drawsSeed: true,
-  judges: [
-    ...['app', 'coordination', 'domain', 'client', 'monitor', 'schedule', 'store'].map(
-      (folder) => `src/${folder}/`,
-    ),
-    'test/support/oracle/',
-  ],
+  judges: ['app', 'coordination', 'domain', 'client', 'monitor', 'schedule', 'store'].map(
+    (folder) => `src/${folder}/`,
+  ),
   run: async ({ short, seed, print, part: only, days: given }) => {
     const days = given ?? (short ? SHORT_DAYS : LONG_DAYS);
     const figures: Figures[] = [];

@@ -1,10 +1,9 @@
-import { OTHERS_FAILURES } from './simulation/mistakes.ts';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { systemClock } from '../src/app/clock.ts';
 import { openPostgresReader } from '../src/store/postgres/postgres-reader.ts';
-import { until } from '../test/support/evalwatch.ts';
+import { type Daemon, until } from '../test/support/evalwatch.ts';
 import {
   postgresPrograms,
   type PostgresServer,
@@ -14,7 +13,8 @@ import {
 } from '../test/support/postgres.ts';
 import { copyWithBug } from './bug.ts';
 import { type Figures, required, type Row, type RowOptions } from './row.ts';
-import { createScene, type Member, type Scene } from './soak/scene.ts';
+import { OTHERS_FAILURES } from './simulation/mistakes.ts';
+import { createScene, type Scene } from './workers/scene.ts';
 
 interface Size {
   readonly workers: number;
@@ -37,7 +37,7 @@ const LEASE = '20s';
  */
 export const workers: Row = {
   name: 'workers',
-  judges: ['src/coordination/', 'src/store/postgres/', 'test/support/oracle/'],
+  judges: ['src/coordination/', 'src/store/postgres/'],
   bug: [
     {
       what: 'a worker reports failures of projects that others own',
@@ -73,21 +73,13 @@ async function run(
   await using scene = await createScene({
     seed,
     projects,
-    promptsPerProject: 20,
-    pace: 1,
-    source,
-    change: {
-      schedule: `*/${every} * * * * *`,
-      service: { timeout: '10s' },
-      store: { postgres_url_file: 'url', lease: LEASE },
-    },
+    every,
+    lease: LEASE,
+    url: servers.url,
     openReader: () => openPostgresReader({ clock: systemClock, url: servers.url }),
-    makeDue: servers.makeDue,
   });
-  await writeFile(join(scene.place.directory, 'url'), servers.url);
   await using next = await copyOfNextVersion();
-  scene.live();
-  await Promise.all(Array.from({ length: size.workers }, () => joinIn(scene, source)));
+  await Promise.all(Array.from({ length: size.workers }, () => scene.joinIn(source)));
   await settle(scene);
   print(`${size.workers} workers share ${projects} projects`);
   const schemaVersion = await servers.schemaVersion();
@@ -124,66 +116,57 @@ async function run(
   }
   const longest = Math.max(...polledAfter);
   print(`${size.failovers} failovers`);
-  const { listings, transitions, failures } = await scene.judge();
+  const { transitions, failures } = await scene.judge();
   return [
-    ['listings served whole', String(listings)],
-    ['transitions, failures', `${transitions.length}, ${failures.length}`],
+    ['requests', String(scene.arrivals.length)],
+    ['transitions, failures', `${transitions}, ${failures}`],
     ['upgrades', `${size.upgrades} and back, ${ticks} ticks, none polled twice`],
     ['failovers', `${size.failovers}, polled again after ${longest} ms at most`],
   ];
 }
 
-/** Starts a worker, again if it did not reach the database in time, and waits until it is up. */
-async function joinIn(scene: Scene, source: string | undefined): Promise<void> {
-  for (;;) {
-    const { daemon } = scene.start({ source });
-    const isUp = await Promise.race([daemon.url().then(Boolean, () => false), daemon.ended]);
-    if (isUp === true) return;
-    const { stderr } = await daemon.ended;
-    if (!stderr.includes('cannot be reached')) throw new Error(`a worker ended: ${stderr}`);
-  }
-}
-
 /** Replaces every worker in turn by one with these sources. */
 async function replaceAll(scene: Scene, source: string | undefined): Promise<void> {
   for (const member of Array.from(scene.members)) {
-    await joinIn(scene, source);
-    await scene.end(member, 'SIGTERM');
+    await scene.joinIn(source);
+    await scene.end(member);
     await settle(scene);
   }
 }
 
 /** Waits until the workers own every project, and each of them its share or less. */
-async function settle({ members, projects }: Scene): Promise<void> {
+async function settle({ members, ids }: Scene): Promise<void> {
   const owned = () => [...members].map(ownedBy);
   const isSettled = () => {
-    const share = Math.ceil(projects.length / members.size);
+    const share = Math.ceil(ids.length / members.size);
     const sum = owned().reduce((total, count) => total + count, 0);
-    return sum === projects.length && owned().every((count) => count <= share);
+    return sum === ids.length && owned().every((count) => count <= share);
   };
   if (await until(isSettled)) return;
-  throw new Error(`${projects.length} projects, and owned are ${owned().join(', ')}`);
+  throw new Error(`${ids.length} projects, and owned are ${owned().join(', ')}`);
 }
 
 /** Returns the number of projects that a worker owns, from its log. */
-function ownedBy({ daemon }: Member): number {
-  const line = daemon.lines.findLast(({ event }) => event.startsWith('worker.'));
+function ownedBy({ lines }: Daemon): number {
+  const line = lines.findLast(({ event }) => event.startsWith('worker.'));
   return Number(line?.['owned'] ?? 0);
 }
 
 /** Checks that no listing is requested twice in a whole interval between these two times, epoch ms. */
-function checkTicks({ journal }: Scene, intervalMs: number, from: number, to: number) {
+function checkTicks({ arrivals }: Scene, intervalMs: number, from: number, to: number) {
   const first = Math.ceil(from / intervalMs);
   const last = Math.floor(to / intervalMs) - 1;
   const doubled: string[] = [];
-  const listings = Map.groupBy(journal, ({ kind, project }) => `${kind}s of ${project}`);
-  for (const [listing, entries] of listings) {
-    const ticks = Map.groupBy(entries, ({ producedAt }) => Math.floor(producedAt / intervalMs));
+  const listings = Map.groupBy(
+    arrivals.filter(({ project }) => project !== undefined),
+    ({ path }) => path,
+  );
+  for (const [path, all] of listings) {
+    const times = all.map(({ at }) => performance.timeOrigin + at);
+    const ticks = Map.groupBy(times, (at) => Math.floor(at / intervalMs));
     for (let tick = first; tick <= last; tick += 1) {
-      const times = (ticks.get(tick) ?? []).map((entry) =>
-        new Date(entry.producedAt).toISOString(),
-      );
-      if (times.length > 1) doubled.push(`polled twice: ${listing} at ${times.join(' and ')}`);
+      const own = (ticks.get(tick) ?? []).map((at) => new Date(at).toISOString());
+      if (own.length > 1) doubled.push(`polled twice: ${path} at ${own.join(' and ')}`);
     }
   }
   return { ticks: listings.size * Math.max(0, last - first + 1), doubled };
@@ -211,10 +194,6 @@ async function startServers() {
     /** Address of the database, with both servers. */
     url: url.replace(`127.0.0.1:${primary.port}`, hosts),
     schemaVersion: () => read('SELECT version AS value FROM evalwatch.schema_version'),
-    makeDue: async () => {
-      const pending = 'UPDATE evalwatch.failure SET next_try_at = 0 WHERE settled_at IS NULL';
-      await primary.query(name, pending);
-    },
     /** Counts projects whose last stored poll began before this time, epoch ms. */
     notPolledSince: (at: number) =>
       read(

@@ -1,15 +1,20 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, readlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { startDaemon } from '../../test/support/evalwatch.ts';
 import { NODE_FLAGS } from '../../test/support/node-flags.ts';
 import { temporaryDirectory } from '../../test/support/temporary.ts';
+import type { Probed } from './probe.ts';
 
-const BLOCK_PROBE = fileURLToPath(new URL('block-probe.ts', import.meta.url));
+const PROBE = fileURLToPath(new URL('probe.ts', import.meta.url));
 /** API key with special characters of URLs and regular expressions. */
 export const KEY = 'through-and-through/key+1';
 const PATIENCE_MS = 120_000;
+const MIB = 1024 * 1024;
+/** Connections and timers come and go at rest, too: the lowest of so many numbers counts. */
+const LOOKS = 8;
+const LOOK_EVERY_MS = 500;
 
 interface Project {
   readonly id: string;
@@ -55,15 +60,15 @@ export async function startMonitor(
   for (const { api_key_file: file = 'key' } of [...projects, {}]) {
     await writeFile(join(directory, file), file === 'key' ? KEY : `${KEY}/${file}`);
   }
-  const blockFile = join(directory, 'block');
+  const probeFile = join(directory, 'probe');
   const garbled: string[] = [];
   const daemon = opened.use(
     startDaemon(
       { config },
       {
         source,
-        nodeArgs: [...NODE_FLAGS, '--import', BLOCK_PROBE],
-        env: { BLOCK_FILE: blockFile },
+        nodeArgs: [...NODE_FLAGS, '--expose-gc', '--import', PROBE],
+        env: { PROBE_FILE: probeFile },
         onGarbled: (line) => garbled.push(line),
       },
     ),
@@ -74,6 +79,19 @@ export async function startMonitor(
     const answer = await fetch(`${url}/api/v1/${path}`);
     return ((await answer.json()) as { data: Rows }).data;
   };
+  const probed = async () => JSON.parse(await readFile(probeFile, 'utf8')) as Probed;
+
+  /** Lets the daemon look at itself. Returns what it holds now. */
+  async function look() {
+    const { signals } = await probed();
+    process.kill(pid, 'SIGUSR2');
+    for (;;) {
+      const { signals: now, held } = await probed();
+      if (now > signals && held !== undefined) return held;
+      await setTimeout(50);
+    }
+  }
+
   const closing = opened.move();
   return {
     url,
@@ -110,27 +128,47 @@ export async function startMonitor(
     rows,
     /** Starts to measure memory and blocks anew. Returns the function that measures. */
     measure: async () => {
-      process.kill(pid, 'SIGUSR2');
+      await look();
       const before = await memoryOf(pid, 'VmRSS');
       await writeFile(`/proc/${pid}/clear_refs`, '5');
       return async () => ({
         /** Most memory above that at the beginning, MiB. */
         growthMib: (await memoryOf(pid, 'VmHWM')) - before,
         /** Longest block of the event loop, ms of CPU time. */
-        blockMs: await blockOf(blockFile),
+        blockMs: (await probed()).longestBlockMs,
       });
+    },
+    /** Returns the numbers of what the daemon holds while nothing but polls without changes happens, by name. */
+    atRest: async (): Promise<ReadonlyMap<string, number>> => {
+      const lowest = new Map<string, number>();
+      for (let looks = 0; looks < LOOKS; looks += 1) {
+        const { heapBytes, resources } = await look();
+        const found = new Map([...Map.groupBy(resources, (type) => type)].map(countOf));
+        found.set('MiB of heap', Math.round(heapBytes / MIB));
+        found.set('open files', await openFiles(pid));
+        for (const name of new Set([...lowest.keys(), ...found.keys()])) {
+          const before = looks === 0 ? Infinity : (lowest.get(name) ?? 0);
+          lowest.set(name, Math.min(before, found.get(name) ?? 0));
+        }
+        await setTimeout(LOOK_EVERY_MS);
+      }
+      return lowest;
     },
     [Symbol.asyncDispose]: () => closing[Symbol.asyncDispose](),
   };
 }
 
-async function blockOf(file: string): Promise<number> {
-  for (;;) {
-    const text = await readFile(file, 'utf8');
-    // It is empty while it is being written.
-    if (text !== '') return Number(text);
-    await setTimeout(1);
-  }
+function countOf([name, all]: readonly [string, readonly unknown[]]): [string, number] {
+  return [name, all.length];
+}
+
+/** Counts open files and pipes. */
+async function openFiles(pid: number): Promise<number> {
+  const descriptors = await readdir(`/proc/${pid}/fd`);
+  const targets = await Promise.all(
+    descriptors.map((one) => readlink(`/proc/${pid}/fd/${one}`).catch(() => 'socket:closed')),
+  );
+  return targets.filter((target) => !target.startsWith('socket:')).length;
 }
 
 async function memoryOf(pid: number, figure: 'VmRSS' | 'VmHWM'): Promise<number> {

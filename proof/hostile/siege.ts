@@ -34,6 +34,14 @@ const SLOTS = 4;
  * good answer may be seconds late. Blocks are CPU time, which a busy machine does not make longer.
  */
 const BOUNDS = { lateMs: 10_000, overdueMs: 6000, growthMib: 200, blockMs: 300 };
+/** Growth from one rest to the next that is no leak: idle connections stay for a while, and timers come and go. */
+const MAX_GROWTH = new Map([
+  ['MiB of heap', 8],
+  ['TCPSocketWrap', 20],
+  ['Timeout', 4],
+  ['Immediate', 2],
+]);
+const RELOADS = 20;
 const PATIENCE_MS = 250_000;
 /** Reasons for any poll to fail: a busy machine, or a connection broken by the previous answer. */
 const COLLATERAL = new Set(['timeout', 'network']);
@@ -41,7 +49,7 @@ const CONTROL_OR_BIDI = /(?!\n)[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u;
 
 /**
  * Besieges a daemon: projects get every kind of hostile answers, beside healthy ones.
- * @throws if the daemon is misled, is held up, grows, or reveals the key
+ * @throws if the daemon is misled, is held up, grows, leaks, or reveals the key
  */
 export async function besiege({ short, print, source = SOURCE }: RowOptions): Promise<Figures> {
   const faults: string[] = [];
@@ -68,7 +76,8 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
     await monitor.poll(id);
   }
   for (const id of Object.keys(FAILING)) await monitor.poll(id);
-  const before = await scrape(monitor.url);
+  const atFirst = await scrape(monitor.url);
+  const rested = await monitor.atRest();
   const measured = await monitor.measure();
   for (const times of arrivals.values()) times.length = 0;
 
@@ -104,6 +113,10 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
 
   answers.clear();
   const during = await scrape(monitor.url);
+  for (let reloads = 0; reloads < RELOADS; reloads += 1) {
+    const { status } = await fetch(`${monitor.url}/-/reload`, { method: 'POST' });
+    if (status !== 200) faults.push(`a reload answered ${status}`);
+  }
   for (const id of kinds) if (id !== 'come back in an hour') await returns(id);
   async function returns(id: string): Promise<void> {
     const { ok, reason, transitions } = await monitor.poll(id);
@@ -120,8 +133,13 @@ export async function besiege({ short, print, source = SOURCE }: RowOptions): Pr
       await setTimeout(500);
     }
   }
+  for (const [name, count] of await monitor.atRest()) {
+    const before = rested.get(name) ?? 0;
+    if (count - before <= (MAX_GROWTH.get(name) ?? 0)) continue;
+    faults.push(`a leak: ${name} went from ${before} to ${count} at rest`);
+  }
   const after = await scrape(monitor.url);
-  const told: string[] = [before.text, during.text, after.text];
+  const told: string[] = [atFirst.text, during.text, after.text];
   const read = async (path: string, id: string): Promise<Rows> => {
     const rows = await rowsOf(path, id);
     told.push(JSON.stringify(rows));

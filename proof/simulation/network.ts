@@ -1,9 +1,8 @@
 import type { Dispatcher } from 'undici';
 import type { Answer, Request } from '../../src/simulator/service.ts';
-import type { ServedListing } from '../../test/support/oracle/observation.ts';
-import { listingIn } from '../../test/support/service.ts';
 import type { Kernel } from './kernel.ts';
 import type { Machine } from './machine.ts';
+import type { ServedListing } from './rules/model.ts';
 
 /** Probabilities of faults of network and service, for each request. */
 export interface Weather {
@@ -211,6 +210,22 @@ function lowerCase(headers: Dispatcher.DispatchOptions['headers']): Record<strin
   return lowered;
 }
 
+const LISTING = /^\/v2\/projects\/([^/]+)\/prompts\/$/;
+
+interface Item {
+  readonly id: string;
+  readonly status: string;
+  readonly experiment?: string | null;
+}
+
+/** Returns the listing in an answer to a request for `url`; undefined if there is none. */
+function listingIn({ status, body }: Answer, url = ''): ServedListing | undefined {
+  const [, project] = LISTING.exec(url) ?? [];
+  if (status !== 200 || project === undefined) return undefined;
+  const items = JSON.parse(body.toString()) as readonly Item[];
+  return { project, items: items.map(({ id, status: is, experiment }) => [id, is, experiment]) };
+}
+
 /** Addresses of two services that have the same prompts. */
 export const ADDRESSES = ['http://service.test', 'http://twin.test'] as const;
 
@@ -260,7 +275,7 @@ export function createTwins(
     const listing = listingIn(found, request.url);
     if (listing === undefined) return { ...found, listing };
     const { host = '' } = request.headers;
-    const own = serve(host, `${listing.kind} ${listing.project}`, body);
+    const own = serve(host, listing.project, body);
     const etag = `"${own.number}"`;
     const isAdded = own.isOdd && listing.items.length > 0;
     const told = isAdded ? { ...listing, items: [...listing.items, NO_ID] } : listing;

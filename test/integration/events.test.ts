@@ -1,6 +1,5 @@
 import { EventSource } from 'undici';
 import { describe, expect, it, vi } from 'vitest';
-import type { TransitionRow } from '../support/oracle/observation.ts';
 import { startHere } from '../support/daemon-here.ts';
 import {
   ON_REQUEST,
@@ -30,7 +29,7 @@ describe('the event stream', UNHURRIED, () => {
     const seen: unknown[] = [];
     source.addEventListener('transition', (event) => {
       const { data } = event as unknown as { data: string };
-      const { transition_id, to } = JSON.parse(data) as TransitionRow;
+      const { transition_id, to } = JSON.parse(data) as { transition_id: number; to: string };
       seen.push([transition_id, to]);
     });
     await vi.waitFor(() => expect(source.readyState).toBe(EventSource.OPEN), PATIENCE);

@@ -1,9 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { type Answer, answerTo, type Keys, send } from '../../src/simulator/service.ts';
+import { answerTo, type Keys, send } from '../../src/simulator/service.ts';
 import type { World } from '../../src/simulator/world.ts';
-import type { ServedListing } from './oracle/observation.ts';
 
 /** A request as it arrived at a {@link Service}. */
 interface Arrival {
@@ -73,33 +72,6 @@ export async function startService(handler: Handler): Promise<Service> {
 /** Starts a service of these projects, like the simulated one. */
 export function startWorld(world: World, keys: Keys): Promise<Service> {
   return startService((_, response) => send(response, answerTo(response.req, world, keys)));
-}
-
-const LISTING = /^\/v2\/projects\/([^/]+)\/(prompt|dataset)s\/$/;
-const read = new WeakMap<Buffer, ServedListing>();
-
-/** Returns the listing in an answer to a request for `url`; undefined if there is none. */
-export function listingIn({ status, body }: Answer, url = ''): ServedListing | undefined {
-  const [, project, kind] = LISTING.exec(url) ?? [];
-  if (status !== 200 || project === undefined) return undefined;
-  const known = read.get(body);
-  if (known !== undefined) return known;
-  const listing = {
-    project: decodeURIComponent(project),
-    kind: kind === 'dataset' ? ('dataset' as const) : ('prompt' as const),
-    items: itemsIn(JSON.parse(body.toString())),
-  };
-  read.set(body, listing);
-  return listing;
-}
-
-/** Returns the ids, statuses and experiments in a listing, unchecked. */
-export function itemsIn(items: readonly unknown[]): ServedListing['items'] {
-  return items.map((item) => {
-    const fields = (item ?? {}) as { id?: unknown; status?: unknown; experiment?: unknown };
-    const { id = null, status = null, experiment = null } = fields;
-    return [id, status, experiment];
-  });
 }
 
 export function sendJson(response: ServerResponse, value: unknown, status = 200): void {

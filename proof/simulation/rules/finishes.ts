@@ -1,6 +1,5 @@
 import type { FinishRow, StoreReader } from '../../../src/monitor/ports/store.ts';
-import type { Move, State } from '../../../test/support/oracle/model.ts';
-import type { JournalEntry } from '../../../test/support/oracle/observation.ts';
+import type { Move, ServedListing, State } from './model.ts';
 
 // A second implementation of docs/specification.md#experiments, written from that page and not from the daemon's code.
 
@@ -46,7 +45,7 @@ export function createFinishes(fault: (text: string) => void) {
 
   /** Returns a project after a listing of which the records, and these moves, are in `state`. */
   function after(
-    { project, items }: JournalEntry,
+    { project, items }: ServedListing,
     { last, records }: State,
     moves: readonly Move[],
     process: string,
@@ -82,13 +81,13 @@ export function createFinishes(fault: (text: string) => void) {
 
   return {
     /** Records a committed listing. */
-    take: (process: string, entry: JournalEntry, state: State, moves: readonly Move[]) => {
+    take: (process: string, entry: ServedListing, state: State, moves: readonly Move[]) => {
       const next = after(entry, state, moves, process);
       total += next.finishes.length - (projects.get(entry.project)?.finishes.length ?? 0);
       projects.set(entry.project, next);
     },
     /** Whether an experiment would finish with this listing. */
-    isFinishing: (entry: JournalEntry, state: State) =>
+    isFinishing: (entry: ServedListing, state: State) =>
       after(entry, state, [], '').finishes.length >
       (projects.get(entry.project)?.finishes.length ?? 0),
     told: (process: string, row: FinishRow) => {

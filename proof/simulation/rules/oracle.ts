@@ -1,11 +1,10 @@
 import type { Settlement } from '../../../src/domain/failure.ts';
 import type { MonitorEvent } from '../../../src/monitor/events.ts';
 import type { FailureRow, StoreReader, TransitionRow } from '../../../src/monitor/ports/store.ts';
-import { type Move, type State, UNKNOWING, takeNote } from '../../../test/support/oracle/model.ts';
-import type { JournalEntry, ServedListing } from '../../../test/support/oracle/observation.ts';
 import type { Simulation } from '../parts.ts';
-import { KEY, MISSING_AFTER } from '../scenario.ts';
+import { MISSING_AFTER } from '../scenario.ts';
 import { createFinishes } from './finishes.ts';
+import { type Move, type ServedListing, type State, UNKNOWING, takeNote } from './model.ts';
 
 /** A position after all transitions and settlements. */
 const FINISHES = {
@@ -52,9 +51,9 @@ export function createOracle(simulation: Simulation) {
   const states = new Map<string, State>(projects.map((project) => [project, UNKNOWING]));
   const batches = new Map<string, Batch[]>(projects.map((project) => [project, []]));
   /** Listing that was read last, by process and project, until it is committed. */
-  const unread = new Map<string, JournalEntry>();
+  const unread = new Map<string, ServedListing>();
   /** Listing that was committed last, by process and project: a poll commits it again if the store lost it. */
-  const taken = new Map<string, JournalEntry>();
+  const taken = new Map<string, ServedListing>();
   /** Moves that were emitted, by id. */
   const toldMoves = new Map<number, Move>();
   const toldFailures = new Map<number, Told[]>();
@@ -82,7 +81,7 @@ export function createOracle(simulation: Simulation) {
     if (entry === undefined || state === undefined) return;
     unread.delete(key);
     taken.set(key, entry);
-    const next = takeNote(state, entry, { key: KEY, missingAfter: MISSING_AFTER });
+    const next = takeNote(state, entry, MISSING_AFTER);
     states.set(project, next.state);
     if (next.state !== state) finishes.take(process, entry, next.state, next.moves);
     const moves = next.moves.map(textOf).toSorted();
@@ -98,7 +97,7 @@ export function createOracle(simulation: Simulation) {
     const entry = unread.get(key);
     const state = states.get(project);
     if (entry === undefined || state === undefined) return;
-    const next = takeNote(state, entry, { key: KEY, missingAfter: MISSING_AFTER });
+    const next = takeNote(state, entry, MISSING_AFTER);
     const { moves } = next;
     const isNews = moves.length > 0 || finishes.isFinishing(entry, next.state);
     const polls = isNews ? (overlooked.get(key) ?? 0) + 1 : 0;
@@ -345,11 +344,9 @@ export function createOracle(simulation: Simulation) {
   return {
     save,
     /** Records a listing that a process has read whole. */
-    read: (process: string, { project, kind, items }: ServedListing) => {
-      if (kind !== 'prompt') return;
-      const times = { seq: 0, producedAt: 0, finishedAt: 0 };
+    read: (process: string, listing: ServedListing) => {
       // A 304 is recorded with the listing that it stands for: the process must not take another one for it.
-      unread.set(`${process} ${project}`, { ...times, project, kind, unchanged: false, items });
+      unread.set(`${process} ${listing.project}`, listing);
     },
     committed: take,
     observe,

@@ -1,11 +1,15 @@
-import type { JournalEntry } from './observation.ts';
-
 // A second implementation of docs/specification.md#transitions, written from that page and not from the daemon's code.
 
-/** State of one kind of record of one project after some listings. */
+/** What a client can read of a listing of prompts. */
+export interface ServedListing {
+  readonly project: string;
+  /** Id, status and experiment of each item as they are in the JSON, null if absent, in the order of the body. */
+  readonly items: readonly (readonly [id: unknown, status: unknown, experiment?: unknown])[];
+}
+
+/** State of the prompts of a project after some listings. */
 export interface State {
   readonly baselined: boolean;
-  /** The last usable listing, which a 304 repeats. */
   readonly last: Reading | undefined;
   readonly records: ReadonlyMap<string, RecordState>;
   /** Number of times that a record became gone. */
@@ -32,11 +36,6 @@ interface Reading {
   readonly complete: boolean;
 }
 
-export interface Rules {
-  readonly key: string;
-  readonly missingAfter: number;
-}
-
 export const UNKNOWING: State = { baselined: false, last: undefined, records: new Map(), gone: 0 };
 
 const FOUR = new Set(['PENDING', 'RUNNING', 'COMPLETED', 'FAILED']);
@@ -44,10 +43,10 @@ const FOUR = new Set(['PENDING', 'RUNNING', 'COMPLETED', 'FAILED']);
 /** Returns the moves that a daemon records for this listing, and its state from then on. */
 export function takeNote(
   state: State,
-  entry: JournalEntry,
-  { key, missingAfter }: Rules,
+  listing: ServedListing,
+  missingAfter: number,
 ): { readonly state: State; readonly moves: readonly Move[] } {
-  const reading = entry.unchanged ? state.last : read(entry, key);
+  const reading = read(listing);
   // A poll fails if no item of its listing is usable.
   if (reading === undefined) return { state, moves: [] };
   let changed: Map<string, RecordState> | undefined;
@@ -79,34 +78,17 @@ export function takeNote(
   return { state: { baselined: true, last: reading, records: records(), gone }, moves };
 }
 
-function read({ kind, items }: JournalEntry, key: string): Reading | undefined {
+function read({ items }: ServedListing): Reading | undefined {
   const statuses = new Map<string, string>();
   const present = new Set<string>();
   let complete = true;
-  for (const [id, raw] of items) {
-    if (!isUsable(id, key)) {
+  for (const [id, status] of items) {
+    if (typeof id !== 'string') {
       complete = false;
       continue;
     }
     present.add(id);
-    const status = statusOf(raw, kind);
-    if (status !== undefined) statuses.set(id, status);
+    if (typeof status === 'string') statuses.set(id, FOUR.has(status) ? status : 'UNKNOWN');
   }
   return items.length > 0 && statuses.size === 0 ? undefined : { statuses, present, complete };
-}
-
-function isUsable(id: unknown, key: string): id is string {
-  return (
-    typeof id === 'string' &&
-    id !== '' &&
-    Array.from(id).length <= 512 &&
-    id.isWellFormed() &&
-    !id.includes('\0') &&
-    !id.includes(key)
-  );
-}
-
-function statusOf(raw: unknown, kind: JournalEntry['kind']): string | undefined {
-  if (typeof raw === 'string') return FOUR.has(raw) ? raw : 'UNKNOWN';
-  return raw === null && kind === 'dataset' ? 'NONE' : undefined;
 }
