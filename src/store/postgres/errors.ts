@@ -65,14 +65,10 @@ export function isNoPrimary(error: unknown): boolean {
   return error instanceof DatabaseError && /^(?:25006|57P0[1-3])$/.test(codeOf(error));
 }
 
-/** Constraint by which two workers cannot give the same place to two error_ids. */
-const ERROR_PLACE = 'error_total_place';
-
 /** Whether two statements collided, so that the failed one can be repeated as it is. */
 export function isCollision(error: unknown): boolean {
-  if (!(error instanceof DatabaseError)) return false;
   const code = codeOf(error);
-  return (code.startsWith('40') && code !== '40003') || error.constraint === ERROR_PLACE;
+  return error instanceof DatabaseError && code.startsWith('40') && code !== '40003';
 }
 
 function codeOf(error: unknown): string {
