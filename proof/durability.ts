@@ -50,12 +50,7 @@ const BUGS: readonly Bug[] = [
     part: 'power cuts',
     what: 'totals in a transaction before that of their transitions',
     file: 'store/sqlite/sql/poll-commit.ts',
-    replace: [
-      [
-        'updateHealth({ project, ...toHealthColumns(part.health) });\n',
-        `${SPLIT}updateHealth({ project, ...toHealthColumns(part.health) });\n`,
-      ],
-    ],
+    replace: [['return changes > 0 ? key', `${SPLIT}return changes > 0 ? key`]],
     notice: /torn totals/,
   },
   {
@@ -140,8 +135,8 @@ const BUGS: readonly Bug[] = [
     file: 'store/sqlite/write-queue.ts',
     replace: [
       [
-        'emitFailed(error);\n        write.reject(error);',
-        'emitFailed(error);\n        if (write.rows > 0) write.resolve([]);\n        else write.reject(error);',
+        'this.#emitFailed(error);\n        write.reject(error);',
+        'this.#emitFailed(error);\n        if (write.rows > 0) write.resolve([]);\n        else write.reject(error);',
       ],
     ],
     // The next commit goes on from figures that were not stored.
@@ -151,7 +146,7 @@ const BUGS: readonly Bug[] = [
     part: 'failing calls',
     what: 'a failed commit not emitted',
     file: 'store/sqlite/write-queue.ts',
-    replace: [['if (error instanceof StoreError) emitFailed(error);', '']],
+    replace: [['if (error instanceof StoreError) this.#emitFailed(error);', '']],
     notice: /calls failed, \d+ failures were emitted/,
   },
 

@@ -16,7 +16,7 @@ import { createChanges, type MakeChange } from './sql/changes.ts';
 import { createKnown, type ReadKnown } from './sql/known.ts';
 import { migrate, readMigrations, SCHEMA_VERSION, schemaVersion } from './sql/migrate.ts';
 import { type CommittedPart, createPollCommit } from './sql/poll-commit.ts';
-import type { HealthRow, PollPart } from './sql/poll-rows.ts';
+import type { PollPart } from './sql/poll-rows.ts';
 import { createSelect } from './sql/reads.ts';
 import { createTransactions, type Place } from './sql/transactions.ts';
 
@@ -32,8 +32,6 @@ export interface Reads {
 /** Writing methods, to be called in a transaction. */
 export interface Writes {
   readonly commitPoll: (part: PollPart) => CommittedPart | undefined;
-  /** Writes the health of polls that changed nothing. Skips a project that was deleted. */
-  readonly writeHealth: (rows: readonly HealthRow[]) => void;
   readonly change: MakeChange;
 }
 
@@ -110,7 +108,7 @@ export async function openDatabase(
   makeDurable(db);
   const reader = connect(file, { readonly: true, busyTimeoutMs: BUSY_TIMEOUT_MS });
   opened.defer(() => reader.close());
-  const writes = createWrites(db);
+  const writes = { commitPoll: createPollCommit(db), change: createChanges(db) };
   const rows = { select: createSelect(reader), known: createKnown(reader) };
   // The prepared statements have opened the log.
   const assertInPlace = remember([file, path, `${file}-wal`, `${file}-shm`, `${file}.lock`]);
@@ -155,15 +153,6 @@ function makeCall<Methods extends Signatures<Methods>, Name extends keyof Method
   { method, args }: Call<Methods, Name>,
 ): ReturnType<Methods[Name]> {
   return methods[method](...args);
-}
-
-function createWrites(db: Connection): Writes {
-  const polls = createPollCommit(db);
-  return {
-    commitPoll: polls.commit,
-    writeHealth: polls.writeHealth,
-    change: createChanges(db),
-  };
 }
 
 function checkpoint(db: Connection): void {

@@ -21,7 +21,7 @@ import { outcomeOf } from '../outcome.ts';
 import { CONFIGURE, readFigures, readHealth } from '../projects.ts';
 import { prune } from '../pruning.ts';
 import { toHealthColumns } from '../rows.ts';
-import { createDb, type Db, type Write } from '../sql.ts';
+import { type Change, createDb, type Db, type Write } from '../sql.ts';
 import { startThread, type StoreThread } from './client.ts';
 import type { Call, Reads, Upgrade } from './database.ts';
 import { withStoreErrors } from './errors.ts';
@@ -29,7 +29,7 @@ import { fileSize, inspectStoreFile, prepareRealPath } from './file.ts';
 import { SqliteReads } from './sql/reads.ts';
 import { loadKnown, toSummaries } from './sql/known.ts';
 import { PART_ROWS } from './sql/poll-rows.ts';
-import { createWriteQueue, type WriteQueue } from './write-queue.ts';
+import { WriteQueue } from './write-queue.ts';
 
 export interface StoreOptions {
   /** Absolute path; missing directories are created. */
@@ -47,6 +47,15 @@ export interface StoreOptions {
 
 /** Number of projects whose figures are read at once: the main thread does that in a few milliseconds. */
 const PAGE_PROJECTS = 250;
+/** Writes the health of polls that changed nothing. Skips a project that was deleted. */
+const WRITE_HEALTH: Change = {
+  name: 'write_health',
+  last: `UPDATE project AS p SET up = h.value ->> 'up', consecutive_failures = h.value ->> 'consecutive_failures',
+      reason = h.value ->> 'reason', last_poll_at = h.value ->> 'last_poll_at',
+      last_success_at = h.value ->> 'last_success_at', steady_since = h.value ->> 'steady_since'
+    FROM json_each(:rows) h WHERE p.id = h.value ->> 'id'`,
+};
+
 /** Interval at which the files are compared with those that were opened, ms. Each commit compares them as well. */
 const CHECK_EVERY_MS = 1000;
 
@@ -97,8 +106,7 @@ export class SqliteStore extends SqliteReads implements Store {
     this.#file = file;
     this.#thread = thread;
     this.#emit = emit;
-    const writePiece: StoreThread['write'] = (...piece) => thread.write(...piece);
-    this.#queue = createWriteQueue({ writePiece, clock, emit });
+    this.#queue = new WriteQueue(thread, clock, emit);
     this.#health = new HealthQueue((waiting) => this.#writeHealth(waiting), clock);
     this.#reported = createDb((_, ...args) => this.#readOrEmit({ method: 'select', args }));
     this.notifications = new Notifications(this.db, this.#write, (project) =>
@@ -237,16 +245,16 @@ export class SqliteStore extends SqliteReads implements Store {
   }
 
   async #writeHealth(waiting: ReadonlyMap<string, PollHealth>): Promise<void> {
-    const rows = Array.from(waiting, ([project, each]) => ({ project, ...toHealthColumns(each) }));
+    const rows = Array.from(waiting, ([id, each]) => ({ id, ...toHealthColumns(each) }));
     while (rows.length > 0) {
-      await this.#queue.write({ method: 'writeHealth', args: [rows.splice(0, PART_ROWS)] });
+      await this.#queue.change(WRITE_HEALTH, { rows: JSON.stringify(rows.splice(0, PART_ROWS)) });
     }
   }
 
-  readonly #write: Write = async <Row>(...args: Parameters<Write>) => {
+  readonly #write: Write = async <Row>(...asked: Parameters<Write>) => {
     this.#assertOpen();
     // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the text says what its rows are
-    return (await this.#queue.write({ method: 'change', args })) as readonly Row[];
+    return (await this.#queue.change(...asked)) as readonly Row[];
   };
 
   /** Emits a failure as that of a commit: polls and reports of failures wait for these reads. */

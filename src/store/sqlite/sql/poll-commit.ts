@@ -5,7 +5,7 @@ import type { NextExperiment } from '../../outcome.ts';
 import { toOwnExperimentColumns, toHealthColumns, unknownProject } from '../../rows.ts';
 import { forSqlite } from '../../sql.ts';
 import type { Connection } from '../connection.ts';
-import type { HealthRow, ListingRows, PollPart } from './poll-rows.ts';
+import type { ListingRows, PollPart } from './poll-rows.ts';
 
 /** Rows of one insert statement: each then takes two thirds of the time of one in a statement by itself. */
 const ROWS_TOGETHER = 20;
@@ -17,15 +17,10 @@ export interface CommittedPart {
   readonly finishIds: readonly number[];
 }
 
-/** Commits of polls, to be run in a transaction. */
-interface PollCommits {
-  /** `Store.commitPoll` for a part of a poll. */
-  readonly commit: (part: PollPart) => CommittedPart | undefined;
-  /** Writes the health of polls that changed nothing. Skips a project that was deleted. */
-  readonly writeHealth: (rows: readonly HealthRow[]) => void;
-}
+/** Commits a part of a poll, in a transaction (`Store.commitPoll`). */
+export type CommitPart = (part: PollPart) => CommittedPart | undefined;
 
-export function createPollCommit(db: Connection): PollCommits {
+export function createPollCommit(db: Connection): CommitPart {
   const statements = prepare(db);
 
   function commit(part: PollPart): CommittedPart | undefined {
@@ -50,16 +45,11 @@ export function createPollCommit(db: Connection): PollCommits {
   function updateProject(part: PollPart): number | undefined {
     const { project, token, prompts = null, datasets = null } = part;
     const key = findProject(project);
-    const isLast =
-      part.listings.length === 0 ||
-      statements.updateListings.run({ key, token, prompts, datasets }).changes > 0;
-    if (!isLast) return undefined;
-    updateHealth({ project, ...toHealthColumns(part.health) });
-    return key;
-  }
-
-  function updateHealth(row: HealthRow): void {
-    statements.updateHealth.run({ ...row, up: Number(row.up) });
+    const isListed = Number(part.listings.length > 0);
+    const health = { ...toHealthColumns(part.health), up: Number(part.health.up) };
+    const row = { key, token, isListed, prompts, datasets, ...health };
+    const { changes } = statements.updateProject.run(row);
+    return changes > 0 ? key : undefined;
   }
 
   function commitListing(
@@ -128,12 +118,7 @@ export function createPollCommit(db: Connection): PollCommits {
     return finishes ? [Number(statements.insertFinish.run(row).lastInsertRowid)] : [];
   }
 
-  return {
-    commit,
-    writeHealth: (rows) => {
-      for (const row of rows) updateHealth(row);
-    },
-  };
+  return commit;
 }
 
 function prepare(db: Connection) {
@@ -141,16 +126,13 @@ function prepare(db: Connection) {
     projectKey: db
       .prepare<[id: string], number>('SELECT project_key FROM project WHERE id = ?')
       .pluck(),
-    updateListings: db.prepare(
-      forSqlite(`UPDATE project SET token = gen_random_uuid(),
-         prompts = coalesce(:prompts, prompts), datasets = coalesce(:datasets, datasets)
-       WHERE project_key = :key AND token = :token`),
-    ),
-    updateHealth: db.prepare<HealthRow>(
-      `UPDATE project SET
+    // Without listings it changes only the health, whoever has committed since.
+    updateProject: db.prepare(
+      forSqlite(`UPDATE project SET token = iif(:isListed, gen_random_uuid(), token),
+         prompts = coalesce(:prompts, prompts), datasets = coalesce(:datasets, datasets),
          up = :up, consecutive_failures = :consecutive_failures, reason = :reason,
          last_poll_at = :last_poll_at, last_success_at = :last_success_at, steady_since = :steady_since
-       WHERE id = :project`,
+       WHERE project_key = :key AND (token = :token OR NOT :isListed)`),
     ),
     label: db
       .prepare<[key: number, text: string], number>(

@@ -6,7 +6,7 @@ import type { Changes, Transition } from '../../../domain/transition.ts';
 import type { PollCommit } from '../../../monitor/ports/store.ts';
 import { LabelPlaces } from '../../labels.ts';
 import type { NextExperiment, Outcome } from '../../outcome.ts';
-import type { HealthColumns, OwnColumns } from '../../rows.ts';
+import type { OwnColumns } from '../../rows.ts';
 
 /** A `PollCommit`, or a part of it, as it is sent to the thread of the store. */
 export interface PollPart extends Omit<PollCommit, 'listings' | 'known' | 'durations'> {
@@ -16,11 +16,6 @@ export interface PollPart extends Omit<PollCommit, 'listings' | 'known' | 'durat
   /** Whether another part of the same poll precedes this one in the transaction. */
   readonly isContinued: boolean;
   readonly listings: readonly ListingRows[];
-}
-
-/** The health of a project after a poll that changed nothing else. */
-export interface HealthRow extends HealthColumns {
-  readonly project: string;
 }
 
 export interface ListingRows {
