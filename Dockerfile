@@ -2,26 +2,19 @@
 ARG NODE_IMAGE=docker.io/library/node:24.21.0-bookworm-slim@sha256:2fe369e969550cde8e867afc3fe370b260140cab4a23d467074295b42163d553
 
 FROM ${NODE_IMAGE} AS build
-WORKDIR /app
+WORKDIR /build
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci
-COPY tsconfig.json tsconfig.build.json ./
+COPY tsconfig.json tsconfig.build.json README.md LICENSE CHANGELOG.md ./
+COPY config/evalwatch.yaml config/
 COPY scripts scripts
 COPY src src
-# The image has no /usr/bin/env.
-RUN npm run build && npm run --silent sbom > /sbom.cdx.json \
- && sed -i '1s|^#!/usr/bin/env node$|#!/usr/local/bin/node|' dist/main.js
-
-# Production dependencies only, without what belongs to other platforms and without SQLite's sources.
-FROM ${NODE_IMAGE} AS dependencies
-WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
-RUN npm ci --omit=dev --omit=optional \
- && arch="$(node -p process.arch)" \
- && find node_modules/better-sqlite3/prebuilds -type f ! -name "linux-$arch.node" -delete \
- && rm -rf node_modules/better-sqlite3/deps node_modules/better-sqlite3/src \
- && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -iname '*.md' \) -delete \
- && mkdir /data
+# What the npm package has, without the binaries of other platforms. The image has no /usr/bin/env.
+RUN mkdir /app /data \
+ && npm run --silent sbom > /sbom.cdx.json \
+ && tar -xzf "$(npm run --silent pack)" -C /app --strip-components=1 \
+ && find /app/node_modules/*/prebuilds -type f ! -path "*linux-$(node -p process.arch)*" -delete \
+ && sed -i '1s|^#!/usr/bin/env node$|#!/usr/local/bin/node|' /app/dist/main.js
 
 # Node with the libraries that it loads, and nothing else: no shell, no package manager.
 FROM ${NODE_IMAGE} AS runtime
@@ -54,11 +47,8 @@ ENV PATH=/usr/local/bin \
 COPY --from=runtime /runtime /
 WORKDIR /app
 COPY --from=build /sbom.cdx.json /usr/share/evalwatch/sbom.cdx.json
-COPY --from=dependencies /app/node_modules node_modules
-COPY --from=build /app/dist dist
-COPY package.json LICENSE ./
-COPY config/evalwatch.yaml config/
-COPY --from=dependencies --chown=node:node /data /data
+COPY --from=build /app .
+COPY --from=build --chown=node:node /data /data
 USER node
 VOLUME /data
 EXPOSE 10570

@@ -19,7 +19,7 @@ const execute = promisify(execFile);
 const MOST_OUTPUT_BYTES = 64 * 1024 * 1024;
 
 const TAG = 'evalwatch:container-test';
-const MAX_IMAGE_BYTES = 160_000_000;
+const MAX_IMAGE_BYTES = 150_000_000;
 const MAX_WAIT_MS = 60_000;
 const PORT = 10_579;
 const BASE = `http://127.0.0.1:${PORT}`;
