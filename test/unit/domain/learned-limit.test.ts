@@ -108,17 +108,17 @@ describe('the learned limit', () => {
   it.each([1, 2])('is not raised by %d days with hung prompts, however many', (hung) => {
     const usual = [12 * MINUTE, 11 * MINUTE, 10 * MINUTE, ...days(25, 5 * MINUTE)];
     const without = limitOf(countsOf({ longest: [...days(2, 5 * MINUTE), ...usual] }));
-    const longest = [...days(hung, 9 * HOUR), ...days(2 - hung, 5 * MINUTE), ...usual];
+    const longest = [...days(hung, 45 * MINUTE), ...days(2 - hung, 5 * MINUTE), ...usual];
     const counts = countsOf({ longest }).map((count) =>
-      count.bucket === bucketOf(9 * HOUR) ? { ...count, count: 5000 } : count,
+      count.bucket === bucketOf(45 * MINUTE) ? { ...count, count: 5000 } : count,
     );
     expect(limitOf(counts)).toBe(without);
   });
 
   it('is learned from the shortest day if hung days leave fewer than three', () => {
-    const longest = [9 * HOUR, 9 * HOUR, ...days(4, undefined), HOUR];
+    const longest = [9 * HOUR, 9 * HOUR, ...days(3, undefined), HOUR, 30 * MINUTE];
     const limit = limitOf(countsOf({ longest, each: 100 }));
-    const learned = 2.5 * Math.cbrt(30 / 7) * middleOf(bucketOf(HOUR));
+    const learned = 2.5 * Math.cbrt(30 / 7) * middleOf(bucketOf(30 * MINUTE));
     expect(limit).toBe(Math.round(learned / SECOND) * SECOND);
   });
 
