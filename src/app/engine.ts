@@ -160,7 +160,6 @@ export class Engine {
       projects,
       maxIntervalMs: (id) => maxIntervalOf(this.#projects.get(id), clock.now()),
     });
-    this.observe(this.expectations.observe);
     this.observe((event) => {
       if (event.type !== 'record.transition') return;
       const { kind, to } = event.transition;

@@ -8,7 +8,6 @@ import {
   type StateExpectations,
 } from '../domain/limits.ts';
 import { UNFINISHED_STATUSES, type UnfinishedStatus } from '../domain/status.ts';
-import type { MonitorEvent } from './events.ts';
 import type { Clock } from './ports/clock.ts';
 import type { StoreReader } from './ports/store.ts';
 
@@ -23,7 +22,7 @@ export interface ExpectationsOptions {
 
 /** Number of states whose durations are read at once, which takes some milliseconds. */
 const STATES_PER_READ = 10;
-/** Interval at which a state with too few durations is learned again without a transition, ms. */
+/** Interval at which a state with too few durations is learned again, ms. */
 const RELEARN_INTERVAL_MS = 5 * 60 * 1000;
 
 /** What was learned of a status of a project's prompts, and what it depends on besides the durations. */
@@ -42,8 +41,6 @@ interface Remembered extends LearnedState {
 export class LearnedExpectations {
   readonly #options: ExpectationsOptions;
   readonly #remembered = new Map<string, Partial<Record<UnfinishedStatus, Remembered>>>();
-  /** Time of the last transition of each project, monotonic ms. */
-  readonly #movedAt = new Map<string, number>();
   #last: Promise<void> = Promise.resolve();
 
   constructor(options: ExpectationsOptions) {
@@ -61,16 +58,9 @@ export class LearnedExpectations {
     };
   };
 
-  /** Notes when a project had a transition. */
-  readonly observe = (event: MonitorEvent): void => {
-    if (event.type !== 'record.transition') return;
-    this.#movedAt.set(event.project, this.#options.clock.monotonic());
-  };
-
   /**
-   * Learns again what can have changed: each state once a day, or after another schedule; and a state with too few durations
-   * for a typical one after a transition of the project, or some minutes later, because other workers count as well. Calls run
-   * one after the other.
+   * Learns again what can have changed: each state once a day, or after another schedule, and every 5 minutes while it has too
+   * few durations for a typical one. Calls run one after the other.
    * @throws {StoreError} and the rest is learned at the next call
    */
   readonly refresh = (): Promise<void> => {
@@ -80,8 +70,8 @@ export class LearnedExpectations {
 
   async #learnOutdated(): Promise<void> {
     const { projects, maxIntervalMs } = this.#options;
-    for (const map of [this.#remembered, this.#movedAt]) {
-      for (const id of map.keys()) if (!projects().has(id)) map.delete(id);
+    for (const id of this.#remembered.keys()) {
+      if (!projects().has(id)) this.#remembered.delete(id);
     }
     const outdated = projects()
       .keys()
@@ -105,8 +95,7 @@ export class LearnedExpectations {
     const known = this.#remembered.get(project)?.[status];
     if (known?.day !== dayOf(clock.now()) || known.maxIntervalMs !== maxIntervalMs) return true;
     if (known.typicalMs !== undefined) return false;
-    const movedAt = this.#movedAt.get(project) ?? -Infinity;
-    return known.learnedAt <= Math.max(movedAt, clock.monotonic() - RELEARN_INTERVAL_MS);
+    return clock.monotonic() - known.learnedAt >= RELEARN_INTERVAL_MS;
   }
 
   async #learn(states: readonly LearningState[]): Promise<void> {

@@ -59,12 +59,6 @@ function setUp(...ids: readonly string[]) {
       const counts = daysAgo.map((ago) => ({ day: today - ago, bucket: TEN_MINUTES, count }));
       stored.set(`${project} ${status}`, counts);
     },
-    /** Emits a transition of a prompt. */
-    move: (project: string) => {
-      const transition = { id: 'x', name: undefined, from: 'RUNNING', to: 'COMPLETED' } as const;
-      const committed = { ...transition, heldMs: 1, transitionId: 1, kind: 'prompt' } as const;
-      expectations.observe({ type: 'record.transition', project, transition: committed });
-    },
     /** Fails all reads but the first `after` ones. */
     fail: (error: Error | undefined, after = 0) => {
       failure = error;
@@ -118,16 +112,17 @@ describe('expectations', () => {
     expect(asked).toEqual([['p PENDING', 'p RUNNING']]);
   });
 
-  it('are read again only for statuses whose limits can have changed', async () => {
-    const { expectations, know, move, clock, intervals, asked } = setUp('p');
+  it('are read again each day, after another schedule, and every 5 minutes without a typical time', async () => {
+    const { expectations, know, clock, intervals, asked } = setUp('p');
     know('p', 'RUNNING', 10, 1, 3, 8);
     know('p', 'PENDING', 19, 0);
     await expectations.refresh();
+    clock.time += 5 * MINUTE - 1;
     await expectations.refresh();
     know('p', 'PENDING', 20, 0);
-    move('p');
-    await expectations.refresh();
-    move('p');
+    clock.time += 1;
+    await Promise.all([expectations.refresh(), expectations.refresh()]);
+    clock.time += 5 * MINUTE;
     await expectations.refresh();
     clock.time += DAY;
     await expectations.refresh();
@@ -136,30 +131,6 @@ describe('expectations', () => {
     const both = ['p PENDING', 'p RUNNING'];
     expect(asked).toEqual([both, ['p PENDING'], both, both]);
     expect(expectations.of('p')?.RUNNING.limitMs).toBeGreaterThanOrEqual(2 * 3_600_000 + MINUTE);
-  });
-
-  it('are read again after 5 minutes, because another worker may have counted durations', async () => {
-    const { expectations, clock, asked } = setUp('p');
-    await expectations.refresh();
-    clock.time += 4 * MINUTE;
-    await expectations.refresh();
-    expect(asked).toHaveLength(1);
-    clock.time += MINUTE;
-    await Promise.all([expectations.refresh(), expectations.refresh()]);
-    expect(asked).toHaveLength(2);
-  });
-
-  it('are read at the next refresh if the store fails after a transition', async () => {
-    const { expectations, know, move, fail, asked } = setUp('p');
-    await expectations.refresh();
-    know('p', 'RUNNING', 20, 0);
-    move('p');
-    fail(new StoreError('io', 'no disk'));
-    await expect(expectations.refresh()).rejects.toThrow('no disk');
-    fail(undefined);
-    await expectations.refresh();
-    expect(asked).toHaveLength(3);
-    expect(expectations.of('p')?.RUNNING.typicalMs).toBeDefined();
   });
 
   it('are available for a project added during a refresh after the next refresh', async () => {
