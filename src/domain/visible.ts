@@ -21,25 +21,17 @@ export function visibleJson(json: string): string {
   return json.replace(UNSAFE_IN_JSON, escapeUnits);
 }
 
-/** Escapes by character. Bounded, as Unicode has few unsafe characters. */
-const escapes = new Map<string, string>();
+const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
 
 function escape(character: string): string {
   return SHORT[character] ?? escapeUnits(character);
 }
 
-const SHORT: Readonly<Record<string, string>> = { '\n': '\\n', '\r': '\\r', '\t': '\\t' };
-
 function escapeUnits(character: string): string {
-  let escaped = escapes.get(character);
-  if (escaped === undefined) {
-    const units = character
-      .split('')
-      .map((unit) => unit.charCodeAt(0).toString(16).padStart(4, '0'));
-    escaped = `\\u${units.join('\\u')}`;
-    escapes.set(character, escaped);
-  }
-  return escaped;
+  return character
+    .split('')
+    .map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`)
+    .join('');
 }
 
 /** Nothing that is seen. */
