@@ -197,7 +197,7 @@ export class Poller {
       if (details.anomalies !== undefined) anomalies.set(kind, details.anomalies);
       if (reason === 'invalid_response') distrustEtag(listings, kind);
     }
-    const [failure] = Array.from(errors.values(), toFailure);
+    const [failure] = errors.values();
     const compared = await this.#compare(project.id, answers, listings, at).catch(asStoreError);
     return { at, failure, unchanged, anomalies, compared };
   }
@@ -403,10 +403,6 @@ function toCommit(
   const transitions = health.up ? (changes.get('prompt')?.transitions ?? []) : [];
   const durations = countDurations(transitions, at, health.steadySince);
   return { project, at, health, token, listings: changes, durations };
-}
-
-function toFailure({ reason, message, details }: ApiError): PollFailure {
-  return { reason, message, details };
 }
 
 /** Returns an error of the store; throws any other. */
