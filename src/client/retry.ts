@@ -11,10 +11,8 @@ const MAX_WAIT_IN_POLL_MS = 10_000;
 /** A longer `Retry-After` counts as this. */
 const MAX_WAIT_MS = 5 * 60 * 1000;
 
-/** The two forms of an HTTP date that name their zone; `Date.parse` also accepts ambiguous ones. */
+/** An HTTP date; `Date.parse` also accepts texts without a zone. */
 const HTTP_DATE = /^[A-Z][a-z]{2,8}, .+ GMT$/;
-/** The form of C's asctime, which is in UTC too. */
-const ASCTIME_DATE = /^[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}$/;
 
 const RETRIED_REASONS: ReadonlySet<ApiFailureReason> = new Set([
   'network',
@@ -87,14 +85,8 @@ export function parseRetryAfter(
 ): number | undefined {
   const text = (typeof header === 'string' ? header : header?.[0])?.trim();
   if (text === undefined) return undefined;
-  const wait = /^\d+(?:\.\d+)?$/.test(text)
-    ? Math.ceil(Number(text)) * 1000
-    : parseDate(text) - now;
+  const isDate = HTTP_DATE.test(text);
+  if (!isDate && !/^\d+(?:\.\d+)?$/.test(text)) return undefined;
+  const wait = isDate ? Date.parse(text) - now : Math.ceil(Number(text)) * 1000;
   return Number.isNaN(wait) ? undefined : Math.min(Math.max(wait, 0), maxMs);
-}
-
-/** Returns the time of an HTTP date, epoch ms; NaN if it is none. */
-function parseDate(text: string): number {
-  if (HTTP_DATE.test(text)) return Date.parse(text);
-  return ASCTIME_DATE.test(text) ? Date.parse(`${text} GMT`) : NaN;
 }

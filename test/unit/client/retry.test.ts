@@ -43,7 +43,6 @@ it.each([
   ['a negative number', '-5', undefined],
   ['a fraction', '299.997', 300_000],
   ['a small fraction', '0.2', 1000],
-  ['a date of asctime', 'Sun Mar  1 12:00:08 2026', 8000],
   ['a date without a zone', 'Sun, 01 Mar 2026 12:00:08', undefined],
   ['a date without a zone or a weekday', 'Mar 01 2026 12:00:08', undefined],
   ['no such date', 'Sun, 99 Xxx 2026 12:00:08 GMT', undefined],
