@@ -4,11 +4,9 @@ import {
   DATASET_NAMES,
   EXPERIMENTS,
   METRICS,
-  MODELS,
   nth,
   PROMPT_NAMES,
   SHARED_CAUSES,
-  TASK_DESCRIPTIONS,
 } from './texts.ts';
 import type { ErrorInfo, Prompt, World } from './world.ts';
 
@@ -23,7 +21,7 @@ interface Plan {
 
 interface Project {
   readonly id: string;
-  /** Place among the projects: each has a task of its own. */
+  /** Place among the projects: each has a metric of its own. */
   readonly index: number;
   /** Prompts that wait until one of them may run, the first one first. */
   readonly waiting: string[];
@@ -57,8 +55,6 @@ const STEPS = {
   untilImport: [60, 400],
   import: [8, 20],
 } as const;
-/** Steps that each faster model saves. */
-const SAVED_BY_FASTER = 6;
 /** Number of prompts that arrive together, for each twelve of the first ones. */
 const ARRIVING = [3, 5] as const;
 /** How many of the first prompts run at the same time, as a share. */
@@ -161,10 +157,8 @@ export class Life {
     this.#created += 1;
     return this.#world.addPrompt(id, {
       name: `${nth(PROMPT_NAMES, n)} #${n + 1}`,
-      llm: nth(MODELS, n),
       dataset: [...(this.#world.datasets(id)?.keys() ?? [])][(n >> 2) % DATASETS] ?? '',
       experiment,
-      task_description: nth(TASK_DESCRIPTIONS, index),
       metric: nth(METRICS, index),
       ...fields,
     });
@@ -211,15 +205,16 @@ export class Life {
   #planEnd(project: Project, id: string): void {
     const { plans, doomed } = project;
     const errorInfo = doomed.get(id);
-    const { llm = '' } = this.#world.prompts(project.id)?.get(id) ?? {};
-    const at = this.#later(STEPS.run) - MODELS.indexOf(llm) * SAVED_BY_FASTER;
     if (errorInfo !== undefined) {
       plans.set(id, { at: this.#later(STEPS.doomedRun), status: 'FAILED', errorInfo });
       // The next run is another one.
       doomed.delete(id);
     } else if (this.#chance(CHANCE.stick)) {
       plans.set(id, { at: this.#later(STEPS.untilRestart), status: 'PENDING' });
-    } else plans.set(id, this.#end(this.#chance(CHANCE.fail) ? 'FAILED' : 'COMPLETED', at));
+    } else {
+      const status = this.#chance(CHANCE.fail) ? 'FAILED' : 'COMPLETED';
+      plans.set(id, this.#end(status, this.#later(STEPS.run)));
+    }
   }
 
   #end(status: 'COMPLETED' | 'FAILED', at: number): Plan {

@@ -17,19 +17,9 @@ export const PROMPT_NAMES: Texts = [
   'tool choice v2',
   'self-critique loop',
 ];
-export const TASK_DESCRIPTIONS: Texts = [
-  'Answer the question of the customer from the given passages only, and name the passage that the answer comes from.',
-  'Rewrite the search query so that the right product is among the first three results, without adding a brand name.',
-  'Decide whether the ticket needs a human within the hour. Answer with yes or no first, then with the decisive phrase.',
-  'Classify the message into one of the known intents; when none fits, answer "other" and give a reason in one sentence.',
-  'Summarise the conversation in at most sixty words for the person who takes it over, keeping every number as it is.',
-];
 export const METRICS: Texts = ['exact_match', 'rouge_l', 'f1', 'llm_judge', 'json_validity'];
 export const EXPERIMENTS: Texts = ['spring-regression', 'prompt-length', 'temperature-sweep'];
 export const DATASET_NAMES: Texts = ['golden answers', 'edge cases', 'live sample', 'adversarial'];
-
-/** Models, the slow ones first. */
-export const MODELS: Texts = ['lyra-70b', 'atlas-large-2', 'lyra-8b-instruct', 'atlas-small-2'];
 
 /** Returns a whole number between both, which are included. */
 export type Between = (from: number, to: number) => number;
