@@ -1,4 +1,3 @@
-import * as fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import {
   type Experiment,
@@ -6,8 +5,8 @@ import {
   isFinishing,
   nextExperiment,
 } from '../../../src/domain/experiment.ts';
-import type { KnownListing, KnownRecord, Listing } from '../../../src/domain/record.ts';
-import { isUnfinished, PROMPT_STATUSES, type PromptStatus } from '../../../src/domain/status.ts';
+import type { KnownListing, Listing } from '../../../src/domain/record.ts';
+import type { PromptStatus } from '../../../src/domain/status.ts';
 import { compareListing } from '../../../src/domain/transition.ts';
 
 type Items = Readonly<
@@ -27,7 +26,7 @@ class Project {
   known: KnownListing = { baselined: false, records: new Map() };
   readonly experiments = new Map<string, Experiment>();
 
-  /** Returns the experiments that finish, and those that a prompt moved in. */
+  /** Returns the experiments that finish. */
   async poll({ at, items, complete }: Shown) {
     const records: Listing['records'] = new Map(
       Object.entries(items).map(([id, [status, experiment]]) => {
@@ -57,7 +56,7 @@ class Project {
       this.experiments.set(name, after);
       if (before?.finishedAt === undefined && after.finishedAt !== undefined) finished.push(name);
     }
-    return { finished, transitions: changes.transitions };
+    return finished;
   }
 
   /** Polls these listings, a second apart; `incomplete` is the last one again. Returns which experiments finish with each. */
@@ -67,7 +66,7 @@ class Project {
     for (const [index, each] of listings.entries()) {
       const complete = each !== 'incomplete';
       if (complete) items = each;
-      finished.push((await this.poll({ at: 1000 * (index + 1), items, complete })).finished.join());
+      finished.push((await this.poll({ at: 1000 * (index + 1), items, complete })).join());
     }
     return finished;
   }
@@ -135,6 +134,11 @@ describe('an experiment finishes', () => {
       ['', '', 'e'],
     ],
     [
+      'if its only prompt was new and had an unknown status',
+      [{}, { a: item('UNKNOWN') }, { a: item('UNKNOWN') }],
+      ['', '', 'e'],
+    ],
+    [
       'once its last running prompt is gone',
       [{ ...RUNNING, b: item('RUNNING') }, COMPLETED, COMPLETED, COMPLETED],
       ['', '', '', 'e'],
@@ -180,10 +184,21 @@ describe('an experiment finishes', () => {
     expect(await new Project().all(...listings)).toEqual(finished);
   });
 
-  it('with the time since it was reopened', async () => {
+  it('with the time from when it was reopened to its last move', async () => {
     const project = new Project();
-    await project.all(RUNNING, COMPLETED, COMPLETED, RUNNING, COMPLETED, COMPLETED);
-    expect(project.experiments.get('e')).toMatchObject({ startedAt: 4000, endedAt: 5000 });
+    await project.all(RUNNING, COMPLETED, COMPLETED, RUNNING, FAILED, COMPLETED, COMPLETED);
+    const times = { startedAt: 4000, movedAt: 6000, endedAt: 6000, finishedAt: 7000 };
+    expect(project.experiments.get('e')).toMatchObject(times);
+  });
+
+  it('not while a running prompt has its name', async () => {
+    const project = new Project();
+    await project.all(RUNNING, { ...COMPLETED, b: item('RUNNING', 'f') });
+    await project.all(
+      { ...COMPLETED, b: item('RUNNING', 'f') },
+      { ...COMPLETED, b: item('RUNNING') },
+    );
+    expect(project.experiments.get('e')?.finishedAt).toBeUndefined();
   });
 
   it('also if the clock was set back', async () => {
@@ -192,74 +207,19 @@ describe('an experiment finishes', () => {
       return { items, at: 9000 - index, complete: true };
     });
     const finished = [];
-    for (const poll of polls) finished.push((await project.poll(poll)).finished.join());
+    for (const poll of polls) finished.push((await project.poll(poll)).join());
     expect(finished).toEqual(['', '', 'e']);
   });
 });
 
-/** Listings of five prompts in up to two experiments. Times also go back. */
-const shown = fc.record({
-  at: fc.integer({ min: 1, max: 9 }),
-  items: fc.dictionary(
-    fc.constantFrom('a', 'b', 'c', 'd', 'e'),
-    fc.tuple(
-      fc.constantFrom<PromptStatus>('RUNNING', 'COMPLETED', 'COMPLETED', 'FAILED', 'UNKNOWN'),
-      fc.constantFrom('e', 'e', 'e', 'f', undefined),
-    ),
-    { noNullPrototype: true },
-  ),
-  complete: fc.boolean(),
-});
-
-/** The counts of an experiment, from its records. */
-function recount(records: Iterable<KnownRecord>, name: string) {
-  const own = [...records].filter(({ gone, experiment }) => !gone && experiment === name);
-  return Object.fromEntries(
-    PROMPT_STATUSES.map((each) => [each, own.filter(({ status }) => status === each).length]),
-  );
-}
-
-it('experiments have the counts of their records, and finish by the rule', async () => {
-  /** What was true of an experiment at each poll, `finished` by the rule. */
-  interface Seen {
-    readonly idle: boolean;
-    readonly moved: boolean;
-    readonly finished: boolean;
-  }
-  const repeated = fc.array(fc.tuple(shown, fc.integer({ min: 1, max: 4 })), { maxLength: 8 });
-  await fc.assert(
-    fc.asyncProperty(repeated, async (some) => {
-      const project = new Project();
-      const history = new Map<string, Seen[]>([
-        ['e', []],
-        ['f', []],
-      ]);
-      for (const poll of some.flatMap(([each, times]) =>
-        Array.from({ length: times }, () => each),
-      )) {
-        const { finished, transitions } = await project.poll(poll);
-        for (const [name, seen] of history) {
-          const counts = recount(project.known.records.values(), name);
-          const { counts: counted } = project.experiments.get(name) ?? { counts: {} };
-          expect({ ...recount([], name), ...counted }).toEqual(counts);
-          const total = Object.values(counts).reduce((sum, count) => sum + count, 0);
-          const unfinished = (counts['PENDING'] ?? 0) + (counts['RUNNING'] ?? 0);
-          const idle = total > 0 && unfinished === 0;
-          const { finishedAt } = project.experiments.get(name) ?? {};
-          expect(unfinished > 0 && finishedAt !== undefined).toBe(false);
-          const moved = transitions.some(
-            ({ id, from, to }) =>
-              poll.items[id]?.[1] === name &&
-              (to !== 'UNKNOWN' || from === 'NEW' || isUnfinished(from)),
-          );
-          const isUntold =
-            seen.findLastIndex((each) => each.moved) > seen.findLastIndex((each) => each.finished);
-          const isSecond = idle && seen.at(-1)?.idle === true && !moved;
-          seen.push({ idle, moved, finished: poll.complete && isSecond && isUntold });
-          expect(finished.includes(name)).toBe(seen.at(-1)?.finished);
-        }
-      }
-    }),
-    { numRuns: 1000 },
-  );
+it('an experiment counts its prompts when they go, come back, or get another name', async () => {
+  const project = new Project();
+  const running = () =>
+    ['e', 'f'].map((name) => project.experiments.get(name)?.counts.RUNNING ?? 0);
+  await project.all(RUNNING, {}, {});
+  expect(running()).toEqual([0, 0]);
+  await project.all(RUNNING);
+  expect(running()).toEqual([1, 0]);
+  await project.all({ a: item('RUNNING', 'f') });
+  expect(running()).toEqual([0, 1]);
 });
