@@ -127,6 +127,7 @@ export class Sender {
         'x-api-key': key.text,
         ...(etag !== undefined && { 'if-none-match': etag }),
       },
+      timeoutMs,
       clock,
       maxBytes: maxResponseBytes,
       scrub: key.scrub,
@@ -134,13 +135,11 @@ export class Sender {
       onSent,
       signal: signal.requests,
     };
-    const first = await exchange(this.connections, { ...get, timeoutMs });
-    if (!first.isStale || first.durationMs >= timeoutMs) return first;
+    const first = await exchange(this.connections, get);
+    if (!first.isStale) return first;
     // Most likely the service has not read the request. Others of these connections may be idle for as long.
     this.connections.renew();
-    const leftMs = Math.ceil(timeoutMs - first.durationMs);
-    const second = await exchange(this.connections, { ...get, timeoutMs: leftMs });
-    return { ...second, durationMs: first.durationMs + second.durationMs };
+    return await exchange(this.connections, get);
   }
 
   /** Returns the error with what came instead of a usable body, the address of the request and the status code. */

@@ -89,47 +89,6 @@ describe('a connection', () => {
     ]);
   });
 
-  it('that the service closes late leaves the rest of the time limit to the second request', async () => {
-    let now = 0;
-    const limits: number[] = [];
-    const clock: Clock = {
-      ...systemClock,
-      monotonic: () => now,
-      timeout: (ms, callback) => {
-        limits.push(ms);
-        return systemClock.timeout(ms, callback);
-      },
-    };
-    const { list, events, requests } = await start(
-      (request, response) => {
-        now += 4000;
-        if (requests.length === 2) request.socket.end();
-        else response.end('[]');
-      },
-      { clock },
-    );
-    await list();
-    await list();
-    expect(limits).toEqual([10_000, 10_000, 6000]);
-    const durations = ofType(events, 'api.request_finished').map(({ durationMs }) => durationMs);
-    expect(durations).toEqual([4000, 8000]);
-  });
-
-  it('that the service closes after the time limit leaves no time for a second request', async () => {
-    let now = 0;
-    const { list, requests } = await start(
-      (request, response) => {
-        now += 12_000;
-        if (requests.length === 2) request.socket.end();
-        else response.end('[]');
-      },
-      { clock: { ...systemClock, monotonic: () => now } },
-    );
-    await list();
-    expect(await list()).toMatchObject({ reason: 'network' });
-    expect(requests).toHaveLength(2);
-  });
-
   it('that the service closes without having answered is a failure', async () => {
     const { list, requests } = await start((request) => void request.socket.end());
     expect(await list()).toMatchObject({ reason: 'network' });
