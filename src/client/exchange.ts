@@ -31,7 +31,7 @@ export interface Get {
   readonly headers: Readonly<Record<string, string>>;
   /** Sent by POST. */
   readonly content?: string | undefined;
-  /** Deadline for the whole exchange, body included, but without the time for which `onPiece` holds it up. */
+  /** Deadline for the whole exchange, body included, but without the time for which the connection is not read. */
   readonly timeoutMs: number;
   readonly clock: Pick<Clock, 'monotonic' | 'timeout'>;
   /** Maximum size of the body of a 200 that `onPiece` takes, before and after decompression. */
@@ -60,7 +60,7 @@ export interface Exchange {
   readonly head: ResponseHead | undefined;
   /** Number of bytes of the body that were read, after decompression. */
   readonly bytes: number;
-  /** Time that it took, without that for which `onPiece` held it up, ms. */
+  /** Time that it took, without that for which the connection was not read, ms. */
   readonly durationMs: number;
   /** The complete body, only its beginning if `onPiece` took it, or the error instead of it. */
   readonly body: Buffer | ApiError;
@@ -110,7 +110,6 @@ class Answer implements Dispatcher.DispatchHandler {
   #startedAt = 0;
   #deadline: Timer | undefined;
   #holds = 0;
-  #pauses = 0;
 
   constructor(get: Get) {
     this.#get = get;
@@ -150,25 +149,19 @@ class Answer implements Dispatcher.DispatchHandler {
     this.#deadline?.cancel();
   }
 
-  /** Does not read the connection before all such promises, which never reject, have resolved. */
-  async pauseUntil(ready: Promise<void>): Promise<void> {
-    this.#pauses += 1;
-    this.#controller?.pause();
-    await ready;
-    this.#pauses -= 1;
-    if (this.#pauses === 0) this.#controller?.resume();
-  }
-
-  /** The same, without counting the time until then. */
+  /** Neither reads the connection nor counts the time before all such promises, which never reject, have resolved. */
   async holdUntil(ready: Promise<void>): Promise<void> {
     if (this.#holds === 0) {
       this.#leftMs = this.#restMs();
       this.#deadline?.cancel();
     }
     this.#holds += 1;
-    await this.pauseUntil(ready);
+    this.#controller?.pause();
+    await ready;
     this.#holds -= 1;
-    if (this.#holds === 0 && !this.#isOver) this.#setDeadline();
+    if (this.#holds > 0) return;
+    this.#controller?.resume();
+    if (!this.#isOver) this.#setDeadline();
   }
 
   #setDeadline(): void {
@@ -291,7 +284,7 @@ class Body {
         `the body has more than ${MANY_CHUNKS} chunks, of fewer than ${MIN_CHUNK_BYTES} bytes on average`,
       );
     }
-    if (this.#chunks % CHUNKS_PER_TURN === 0) void this.#answer.pauseUntil(nextTurn());
+    if (this.#chunks % CHUNKS_PER_TURN === 0) void this.#answer.holdUntil(nextTurn());
     if (this.#gunzip !== undefined) {
       if (this.#joined.push(chunk) === 1) setImmediate(() => this.#decompress());
       return;
@@ -323,7 +316,7 @@ class Body {
     const hasRoom = gunzip.write(Buffer.concat(this.#joined));
     this.#joined = [];
     if (hasRoom) return;
-    void this.#answer.pauseUntil(new Promise((resolve) => gunzip.once('drain', resolve)));
+    void this.#answer.holdUntil(new Promise((resolve) => gunzip.once('drain', resolve)));
   }
 
   #startGunzip(): Gunzip {
