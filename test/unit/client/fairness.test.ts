@@ -72,24 +72,6 @@ describe('a failing project', () => {
 });
 
 describe('the request limits', () => {
-  it('allow at most maxConcurrency requests in flight', async () => {
-    let inFlight = 0;
-    let most = 0;
-    const { url } = await serve((_, response) => {
-      inFlight += 1;
-      most = Math.max(most, inFlight);
-      setTimeout(() => {
-        inFlight -= 1;
-        response.end(BODY);
-      }, 5);
-    });
-    const { service } = connect({ baseUrl: url, maxConcurrency: 3 });
-    await Promise.all(
-      Array.from({ length: 30 }, (_, index) => service.list(`p${index}`, 'prompt', listOptions())),
-    );
-    expect(most).toBe(3);
-  });
-
   it('allow at most maxRequestsPerSecond listings and details together in any second', async () => {
     // On a busy machine requests arrive late and closer to each other, so this measures departures. A pause between the
     // decision to send a request and its departure does not count either: time stands still within a turn of the event loop.

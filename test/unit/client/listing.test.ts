@@ -263,12 +263,6 @@ describe('a listing', () => {
 
 describe('a listing body', () => {
   it.each([
-    ['if it is empty', ''],
-    ['if it is HTML', '<html>'],
-    ['if it is cut', '[{"id": "p1", "sta'],
-    ['if it is an object', '{"prompts": []}'],
-    ['if it is null', 'null'],
-    ['if it is a text', '"[]"'],
     ['if it is nested 65 deep', '['.repeat(65) + ']'.repeat(65)],
     ['if it is nested a million deep', '['.repeat(1e6)],
     ['if it is nested deep in objects', '[{"a":'.repeat(1e6)],
@@ -281,11 +275,6 @@ describe('a listing body', () => {
   it('is rejected if it is not UTF-8', async () => {
     const body = Buffer.from('[{"id": "p\xe9", "status": "PENDING"}]', 'latin1');
     await expect(readListing(body, 'prompt', scrub)).rejects.toThrow('not UTF-8');
-  });
-
-  it('is rejected if it is UTF-16', async () => {
-    const body = Buffer.from('\uFEFF[]', 'utf16le');
-    await expect(readListing(body, 'prompt', scrub)).rejects.toThrow('not a JSON array');
   });
 
   it('is not quoted in the error when it is invalid', async () => {

@@ -1,7 +1,5 @@
 import { expect, it } from 'vitest';
 import { answering, connect, failureOf, KEY, listOptions, raw, RUNNING, serve } from './harness.ts';
-import { parseJson } from '../../../src/client/json.ts';
-import { createScrub } from '../../../src/client/secrets.ts';
 
 /** Returns the failure of a listing at an address. */
 async function failureAt(baseUrl: string) {
@@ -89,12 +87,4 @@ it('a port without TLS is named', async () => {
 
 it('a name that DNS does not know is named', async () => {
   expect(await failureAt('http://nowhere.invalid')).toMatch(/^network: .+ nowhere\.invalid/);
-});
-
-it('says that a body is JSON but for the key in it', () => {
-  const key = 'with"a-quote';
-  const body = Buffer.from(`{"name":"${key}"}`);
-  expect(() => parseJson(body, createScrub([key]))).toThrow(
-    'the body is not JSON: the API key in it is not escaped',
-  );
 });

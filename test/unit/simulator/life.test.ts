@@ -57,49 +57,6 @@ describe('the life of the simulated service', () => {
     expect(count(moves, /RUNNING/, /FAILED/)).toBeGreaterThan(0);
   });
 
-  it('is that of an evaluation: prompts wait, run and end, few fail, and very few run again', () => {
-    const { moves } = live(3600);
-    const ways = new Set(
-      moves.filter(({ id }) => id.startsWith('prompt')).map(({ from, to }) => `${from} ${to}`),
-    );
-    expect(ways.difference(new Set(['COMPLETED ABSENT', 'FAILED ABSENT']))).toEqual(
-      new Set([
-        'ABSENT PENDING',
-        'PENDING RUNNING',
-        'RUNNING COMPLETED',
-        'RUNNING FAILED',
-        'FAILED PENDING',
-        'COMPLETED PENDING',
-        'RUNNING PENDING',
-      ]),
-    );
-    const completed = count(moves, /RUNNING/, /COMPLETED/);
-    const failed = count(moves, /RUNNING/, /FAILED/);
-    const rerun = count(moves, /COMPLETED|FAILED/, /PENDING/);
-    expect(completed).toBeGreaterThan(200);
-    expect(failed / (completed + failed)).toBeGreaterThan(0.1);
-    expect(failed / (completed + failed)).toBeLessThan(0.35);
-    expect(rerun).toBeGreaterThan(10);
-    expect(rerun / (completed + failed)).toBeLessThan(0.2);
-  });
-
-  it('has prompts that arrive together, wait for each other, and fail for the same cause', () => {
-    const { world, moves } = live(200);
-    const arrivals = Map.groupBy(
-      moves.filter(({ from }) => from === 'ABSENT'),
-      ({ step, project }) => `${step} ${project}`,
-    );
-    for (const together of arrivals.values()) expect(together.length).toBeGreaterThanOrEqual(3);
-    const prompts = world.projects.flatMap((project) => [
-      ...(world.prompts(project)?.values() ?? []),
-    ]);
-    for (const { status, error_info } of prompts) {
-      expect(error_info !== null).toBe(status === 'FAILED');
-    }
-    const causes = prompts.flatMap(({ error_info }) => error_info ?? []);
-    expect(new Set(causes).size).toBeLessThan(causes.length);
-  });
-
   it('has a prompt that never ends', () => {
     const { world, initial, moves } = live(800);
     const moved = new Set(moves.map(({ id }) => id));
