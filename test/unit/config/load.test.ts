@@ -607,23 +607,6 @@ describe('an unreadable configuration file', () => {
     expect(error.reason).toBe('unreadable');
     expect(error.message).toBe(`${file}:1:1: ${message}`);
   });
-
-  it.each([
-    ['not UTF-8', Buffer.from('a: \xe4\n', 'latin1'), 'the file is not UTF-8 text'],
-    ['UTF-16', Buffer.from('\ufeffa: 1\n', 'utf16le'), 'the file is not UTF-8 text'],
-    ['too large', Buffer.alloc(4_194_305, '#'), 'the file is larger than 4194304 bytes'],
-  ])('is reported as one error if it is %s', async (_what, content, message) => {
-    const error = await errorOf(loadText(directory, content));
-    expect(error).toMatchObject({ reason: 'unreadable' });
-    expect(places(error.faults)).toEqual([`1:1 ${message}`]);
-  });
-
-  it.each(['/dev/zero', '/dev/tty'])('is rejected if it is the device %s', async (path) => {
-    const error = await errorOf(load(path));
-    expect(error.message).toBe(
-      `${path}:1:1: this is a pipe, a socket or a device, and only regular files are read`,
-    );
-  });
 });
 
 describe('the complexity limit of a file', () => {

@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { ConfigError } from '../../../src/config/config.ts';
@@ -37,15 +37,6 @@ describe('the database URL', () => {
   ])('is rejected without being repeated if the file contains %j', async (content, message) => {
     writeFileSync(file, content);
     expect(await messageOf({ file })).toBe(`store.postgres_url_file: ${file}: ${message}`);
-  });
-
-  it.each([
-    ['missing', 'there is no such file'],
-    ['folder', 'this is a directory, not a file'],
-  ])('is rejected with the path of a file that cannot be read: %s', async (name, message) => {
-    mkdirSync(join(directory, 'folder'), { recursive: true });
-    const path = join(directory, name);
-    expect(await messageOf({ file: path })).toBe(`store.postgres_url_file: ${path}: ${message}`);
   });
 
   it.each([
