@@ -8,7 +8,6 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterAll, expect, it } from 'vitest';
 import { requestHeartbeat } from '../../../src/app/heartbeat.ts';
-import { ApiError } from '../../../src/monitor/errors.ts';
 import { makeCertificate } from '../../support/certificates.ts';
 
 const directory = mkdtempSync(join(tmpdir(), 'evalwatch-heartbeat-'));
@@ -37,56 +36,21 @@ async function startMonitor() {
   };
 }
 
-async function failureOf(url: string, authorities: string | undefined): Promise<ApiError> {
-  const settings = { authorities, proxyUrl: undefined };
-  const error: unknown = await requestHeartbeat(url, settings, never).catch(
-    (reason: unknown) => reason,
-  );
-  if (!(error instanceof ApiError)) throw new Error('no ApiError', { cause: error });
-  return error;
-}
-
 it('a heartbeat trusts the certificates of ca_file', async () => {
   await using monitor = await startMonitor();
   await requestHeartbeat(monitor.url, { authorities: own.cert, proxyUrl: undefined }, never);
   expect(monitor.paths).toEqual(['/5ecret']);
 });
 
-it.each([
-  ['no ca_file', undefined],
-  ['the ca_file of another authority', other.cert],
-])(
-  'a heartbeat with %s rejects a certificate of an unknown authority, without naming the URL',
-  async (_, authorities) => {
-    await using monitor = await startMonitor();
-    const error = await failureOf(monitor.url, authorities);
-    expect(error).toMatchObject({ reason: 'tls' });
-    expect(String(error)).not.toMatch(/5ecret|127\.0\.0\.1/);
-    expect(monitor.paths).toEqual([]);
-  },
-);
-
-it.each([
-  ['http://127.0.0.1:1/5ecret', 'network', 'ECONNREFUSED'],
-  ['http://[::1]:1/5ecret', 'network', /^(ECONNREFUSED|EADDRNOTAVAIL|EAFNOSUPPORT)$/],
-  ['http://localhost:1/5ecret', 'network', 'ECONNREFUSED'],
-])(
-  'the error of a heartbeat to %s contains only the reason and the code',
-  async (url, reason, code) => {
-    const error = await failureOf(url, undefined);
-    expect(error.reason).toBe(reason);
-    expect(error.message).toMatch(/^no answer: [A-Z]+$/);
-    expect(error.message.slice('no answer: '.length)).toMatch(code);
-  },
-);
-
-it('the error for the certificate of another host does not contain its name', async () => {
+it('a heartbeat with the ca_file of another authority is refused, without naming the URL', async () => {
   await using monitor = await startMonitor();
-  const error = await failureOf(monitor.url.replace('127.0.0.1', 'localhost'), own.cert);
-  expect(error).toMatchObject({
-    reason: 'tls',
-    message: 'no answer: ERR_TLS_CERT_ALTNAME_INVALID',
-  });
+  const settings = { authorities: other.cert, proxyUrl: undefined };
+  const error: unknown = await requestHeartbeat(monitor.url, settings, never).catch(
+    (reason: unknown) => reason,
+  );
+  expect(error).toMatchObject({ reason: 'tls' });
+  expect(String(error)).not.toMatch(/5ecret|127\.0\.0\.1/);
+  expect(monitor.paths).toEqual([]);
 });
 
 it('a heartbeat trusts the default authorities in addition to those of ca_file', async () => {

@@ -55,13 +55,6 @@ it('READY=1 is repeated until systemd-notify succeeds, also without a watchdog',
   expect(world.warnings).toMatchObject([{ event: 'systemd.notify_failed' }]);
 });
 
-it('READY=1 is not repeated once systemd-notify has succeeded, and the watchdog is pinged', async () => {
-  await using world = start({ env: { WATCHDOG_USEC: '3000000' }, works: true });
-  await world.called(3);
-  expect(world.calls().slice(0, 3)).toEqual(['READY=1', 'WATCHDOG=1', 'WATCHDOG=1']);
-  expect(world.warnings).toEqual([]);
-});
-
 it.each([
   ['while systemd-notify runs', 0],
   ['during the pause before the repetition', 1],

@@ -1,5 +1,4 @@
-import { rename, rm, symlink, writeFile } from 'node:fs/promises';
-import { mkdir } from 'node:fs/promises';
+import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Logger } from '../../../src/log/logger.ts';
@@ -76,24 +75,6 @@ describe('the web configuration at run time', () => {
     const { cert } = makeCertificate(directory, 'server', authority);
     expect(cert).not.toBe(before);
     expect((await look()).tls?.context.cert).toBe(cert);
-  });
-
-  it('follows a swapped symbolic link, as in a Kubernetes volume', async () => {
-    const { file, directory, users } = await open(ALICE);
-    for (const [version, text] of [
-      ['..v1', ALICE],
-      ['..v2', BOB],
-    ] as const) {
-      await mkdir(join(directory, version));
-      await writeFile(join(directory, version, 'web.yaml'), text);
-    }
-    await symlink('..v1', join(directory, '..data'));
-    await rm(file);
-    await symlink(join('..data', 'web.yaml'), file);
-    expect(await users()).toEqual(['alice']);
-    await symlink('..v2', join(directory, '..data_tmp'));
-    await rename(join(directory, '..data_tmp'), join(directory, '..data'));
-    expect(await users()).toEqual(['bob']);
   });
 
   it('keeps its last valid version while the file is broken', async () => {

@@ -65,27 +65,6 @@ describe('export', () => {
     );
   });
 
-  it.each([['ndjson'], ['csv']])('escapes control characters in the format %s', async (format) => {
-    const hostile = ['\u001b[2J', '\u009b2J', 'a\u202eexe', 'two\nlines', '\u2028', '\u{e0041}'];
-    const place = temporaryDirectory();
-    const other = writeConfiguration(place, [{ id: 'p' }]);
-    const path = join(place, 'evalwatch.db');
-    const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
-    await store.configureProjects(['p'], 1);
-    const all = (status: string) => Object.fromEntries(hostile.map((id) => [id, status]));
-    await see(store, 'p', all('PENDING'), NOW);
-    await see(store, 'p', all('RUNNING'), NOW);
-    await store.close();
-    const { stdout } = await commandLine(['export', '--format', format, '--config', other]);
-    expect(stdout.replace(/^\ufeff/, '')).toMatch(/^[ -~\r\n]+$/);
-    if (format === 'csv') return;
-    const ids = stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => (JSON.parse(line) as { readonly prompt_id: string }).prompt_id);
-    expect(new Set(ids)).toEqual(new Set(hostile));
-  });
-
   it('writes only the transitions of --project and rejects an unknown project', async () => {
     expect((await run('--project', '=q')).stdout.trimEnd().split('\n')).toHaveLength(1);
     expect(await run('--project', 'r')).toMatchObject({ code: 2, stdout: '' });

@@ -87,14 +87,6 @@ describe('transitions --follow', () => {
     ]);
   });
 
-  it('prints the table header once', async () => {
-    const { lines } = start('transitions', '--follow');
-    await vi.waitFor(() => expect(lines).toHaveLength(4), PATIENCE);
-    await see(store, 'p', { a: 'RUNNING' }, 30);
-    await vi.waitFor(() => expect(lines).toHaveLength(5), PATIENCE);
-    expect(lines.map((line) => line.split(' ')[0])).toEqual(['transition_id', '1', '2', '3', '4']);
-  });
-
   it('exits 1 with an error if the store file is moved away', async () => {
     const { lines, errors, ended } = start('transitions', '--follow');
     await vi.waitFor(() => expect(lines).toHaveLength(4), PATIENCE);

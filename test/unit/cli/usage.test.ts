@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { describe, expect, it, onTestFinished, vi } from 'vitest';
-import { commandLine, evalwatch, execute } from '../../support/command-line.ts';
-import { ENTRY } from '../../support/entry.ts';
+import { commandLine, evalwatch } from '../../support/command-line.ts';
 
 const manifest: { readonly version: string } = JSON.parse(
   readFileSync(new URL('../../../package.json', import.meta.url), 'utf8'),
@@ -41,16 +40,6 @@ describe('help', () => {
   ])('is refused with exit code 2 for an unknown command: %j', async (words, message) => {
     const stderr = `error: ${message}\n`;
     expect(await commandLine(words)).toMatchObject({ code: 2, stdout: '', stderr });
-  });
-
-  it('exits 0 if the reader closes the pipe', async () => {
-    const { code, stderr } = await execute('/bin/sh', [
-      '-c',
-      `{ "$0" "$1" --help; echo "code $?" >&2; } | true`,
-      process.execPath,
-      ENTRY,
-    ]);
-    expect({ code, stderr }).toEqual({ code: 0, stderr: 'code 0\n' });
   });
 });
 
