@@ -48,8 +48,6 @@ export interface DaemonOptions {
   readonly logger: Logger;
   readonly clock: Clock;
   readonly revision: string;
-  /** Aborts the start, which then rejects with the signal's reason at its next step. */
-  readonly signal?: AbortSignal;
   /** Receive every event, after log and metrics. */
   readonly observers?: readonly Observer[];
 }
@@ -61,7 +59,7 @@ export interface DaemonOptions {
  * @throws {Error} with a system `code` when the server cannot listen on the web address; no store is created then
  */
 export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
-  const { config, logger, clock, signal } = options;
+  const { config, logger, clock } = options;
   const { configFile: file } = config.web;
   const protection = file ? await WebProtection.open(file, logger) : undefined;
   // A daemon that cannot listen leaves no new store behind.
@@ -69,7 +67,6 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   await using opened = new AsyncDisposableStack();
   const engine = await openEngine({ config, logger, clock });
   opened.defer(() => engine.close());
-  signal?.throwIfAborted();
   const { store, worker, expectations } = engine;
   if (worker !== undefined) setFlagsFromString(WORKER_HEAP_FLAG);
 
@@ -107,7 +104,6 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
   const observers = [metrics.observe, feed.observe, monitor.observe];
   for (const observer of [...observers, ...(options.observers ?? [])]) engine.observe(observer);
   await engine.configure(config);
-  signal?.throwIfAborted();
 
   const reload = new Reload(engine, scheduling, clock, async () => {
     const next = await options.loadConfig();
@@ -149,7 +145,6 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     protection,
   );
   opened.defer(() => web.close());
-  signal?.throwIfAborted();
 
   await worker?.start();
   const started = { version, pid: process.pid, url: web.url, projects: config.projects.length };

@@ -11,7 +11,6 @@ import { DEFAULT_PROJECTS } from '../../simulator/texts.ts';
 import { World } from '../../simulator/world.ts';
 import type { Context, Define } from '../command.ts';
 import { loadConfiguration } from '../query.ts';
-import { startUnlessStopped } from './run.ts';
 
 const PORT = 10570;
 
@@ -20,22 +19,15 @@ export const defineDemo: Define = (command, run) => {
 };
 
 async function demo(context: Context): Promise<number> {
+  await using opened = new AsyncDisposableStack();
+  await start(context, opened);
   const stop = Promise.withResolvers<void>();
   context.signals.onSignal = () => stop.resolve();
-  await using opened = new AsyncDisposableStack();
-  const started = await startUnlessStopped(async (signal) => {
-    await start(context, opened, signal);
-    return true;
-  }, stop.promise);
-  if (started) await stop.promise;
+  await stop.promise;
   return 0;
 }
 
-async function start(
-  context: Context,
-  opened: AsyncDisposableStack,
-  signal: AbortSignal,
-): Promise<void> {
+async function start(context: Context, opened: AsyncDisposableStack): Promise<void> {
   const directory = await mkdtemp(join(tmpdir(), 'evalwatch-demo-'));
   opened.defer(() => rm(directory, { recursive: true, force: true }));
   const world = new World(DEFAULT_PROJECTS, () => context.clock.now());
@@ -46,12 +38,11 @@ async function start(
     step: () => life.step(),
   });
   opened.defer(() => simulator.close());
-  signal.throwIfAborted();
 
   const file = join(directory, 'evalwatch.yaml');
   await writeFile(join(directory, 'api-key'), DEFAULT_KEY, { mode: 0o600 });
   await writeFile(file, configuration(simulator.url, world.projects));
-  const daemon = await startDaemonOnFreePort(file, context, signal);
+  const daemon = await startDaemonOnFreePort(file, context);
   opened.defer(() => daemon.stop());
   await context.stdout
     .write(`A simulated Evaluation Service, and evalwatch, which polls it every 2 seconds. Ctrl-C stops both.
@@ -80,11 +71,7 @@ web:
 `;
 }
 
-async function startDaemonOnFreePort(
-  file: string,
-  context: Context,
-  signal: AbortSignal,
-): Promise<Daemon> {
+async function startDaemonOnFreePort(file: string, context: Context): Promise<Daemon> {
   const [{ createLogger }, { startDaemon }] = await Promise.all([
     import('../../log/logger.ts'),
     import('../../app/daemon.ts'),
@@ -103,7 +90,6 @@ async function startDaemonOnFreePort(
       }),
       clock: context.clock,
       revision: 'unknown',
-      signal,
       observers: [(event) => void printEvent(event, context)],
     });
   return await startOn(PORT).catch((error: NodeJS.ErrnoException) => {

@@ -25,31 +25,20 @@ export const defineRun: Define = (command, run) => {
 };
 
 async function runDaemon(context: Context, options: RunOptions): Promise<number> {
+  const daemon = await start(options, context);
   const stop = Promise.withResolvers<void>();
-  let reload: (() => Promise<unknown>) | undefined;
   context.signals.onSignal = (signal) => {
-    if (signal === 'SIGHUP') void reload?.();
+    if (signal === 'SIGHUP') void daemon.reload();
     else stop.resolve();
   };
-  const daemon = await startUnlessStopped(
-    (signal) => startLogging(options, context, signal),
-    stop.promise,
-  );
-  if (daemon === undefined) return 0;
-  reload = () => daemon.reload();
   await stop.promise;
   await daemon.stop();
   return 0;
 }
 
-async function startLogging(
-  options: RunOptions,
-  context: Context,
-  signal: AbortSignal,
-): Promise<Daemon> {
+async function start(options: RunOptions, context: Context): Promise<Daemon> {
   const loadConfig = () => loadConfiguration(options.config, context.env, 'with keys');
   const config = await loadConfig();
-  signal.throwIfAborted();
   const [{ createLogger, fileDescriptor }, { startDaemon }, { notifySystemd }] = await Promise.all([
     import('../../log/logger.ts'),
     import('../../app/daemon.ts'),
@@ -75,7 +64,6 @@ async function startLogging(
     logger,
     clock: context.clock,
     revision: readVariable(context.env, 'EVALWATCH_REVISION') ?? 'unknown',
-    signal,
   });
   const notifyStopping = notifySystemd(context.env, logger, context.clock);
   return {
@@ -85,37 +73,4 @@ async function startLogging(
       await daemon.stop();
     },
   };
-}
-
-/** Time that an aborted start has to release what it has opened. */
-const RELEASE_MS = 2000;
-
-/**
- * Resolves to the result of `start`, or to undefined if `stop` resolves first. Then the signal of `start` is aborted, and
- * the process exits with 0 if `start` has not ended within 2 s.
- * @throws what `start` throws, except the reason of its signal
- */
-export async function startUnlessStopped<Result>(
-  start: (signal: AbortSignal) => Promise<Result>,
-  stop: Promise<void>,
-): Promise<Result | undefined> {
-  const aborted = new AbortController();
-  const { signal } = aborted;
-  let isStarting = true;
-  let timer: NodeJS.Timeout | undefined;
-  const abort = (): void => {
-    if (!isStarting) return;
-    timer = setTimeout(() => process.exit(0), RELEASE_MS);
-    aborted.abort(new Error('stopped during the start'));
-  };
-  void stop.then(abort);
-  try {
-    return await start(signal);
-  } catch (error) {
-    if (signal.aborted && error === signal.reason) return undefined;
-    throw error;
-  } finally {
-    isStarting = false;
-    clearTimeout(timer);
-  }
 }
