@@ -1,22 +1,12 @@
-const UNITS = [
-  ['d', 86_400_000],
-  ['h', 3_600_000],
-  ['min', 60_000],
-  ['s', 1000],
-] as const;
+import { formatDuration } from './options.ts';
 
-/** Formats a duration in its two largest units: `2 d 4 h`, `35 s`. */
+/** Formats a duration in its largest unit, or from an hour on in its two largest: `2 d 4 h`, `35 s`. */
 export function duration(ms: number): string {
-  const parts: string[] = [];
-  let left = Math.max(0, ms);
-  for (const [unit, length] of UNITS) {
-    const count = Math.floor(left / length);
-    left -= count * length;
-    if (count > 0) parts.push(`${count} ${unit}`);
-    else if (parts.length > 0) break;
-    if (parts.length === 2 || (parts.length === 1 && unit === 'min')) break;
-  }
-  return parts.join(' ') || 'less than 1 s';
+  if (ms < 1000) return 'less than 1 s';
+  return formatDuration(ms, ms < 3_600_000 ? 1 : 2)
+    .replaceAll(/(\d+)([a-z]+)/g, '$1 $2 ')
+    .replace('m ', 'min ')
+    .trimEnd();
 }
 
 /** `12,345`. */
