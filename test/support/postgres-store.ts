@@ -4,13 +4,11 @@ import { afterAll, beforeAll, describe, type TestOptions } from 'vitest';
 import { IN_CI } from './debian-tool.ts';
 import { systemClock } from '../../src/app/clock.ts';
 import type { Coordinator, WorkerIdentity } from '../../src/coordination/ports.ts';
-import type { KnownRecord } from '../../src/domain/record.ts';
 import { StoreError } from '../../src/monitor/errors.ts';
 import type { Clock } from '../../src/monitor/ports/clock.ts';
-import type { CommittedTransition, PollHealth, Store } from '../../src/monitor/ports/store.ts';
 import { openPostgres, type PostgresStore } from '../../src/store/postgres/postgres-store.ts';
-import { eventLog, listingOf } from './monitor.ts';
-import { compareListing } from '../../src/domain/transition.ts';
+import { pollItems } from './experiments.ts';
+import { eventLog } from './monitor.ts';
 import { postgresPrograms, type PostgresServer, startPostgres } from './postgres.ts';
 
 const MAX_REPETITIONS = 10;
@@ -152,8 +150,8 @@ export async function startWorker(
       for (const project of projects) store.ownership.disown(project);
     },
     /** Commits a poll of a project with these statuses by id. */
-    see: (project: string, statuses: Readonly<Record<string, string>>, at = 1000) =>
-      see(store, project, statuses, at),
+    see: async (project: string, statuses: Readonly<Record<string, string>>, at = 1000) =>
+      (await pollItems(store, project, statuses, at))?.transitions,
     giveUp: () => gaveUp.abort(),
     [Symbol.asyncDispose]: async () => {
       gaveUp.abort();
@@ -207,31 +205,4 @@ export async function adopt(
   for (const { project, token, figures } of await coordinator.load(worker, configured)) {
     ownership.own(project, token, figures);
   }
-}
-
-async function see(
-  store: Store,
-  project: string,
-  statuses: Readonly<Record<string, string>>,
-  at: number,
-): Promise<readonly CommittedTransition[] | undefined> {
-  const { token, listings } = await store.loadKnown(project, ['prompt']);
-  const known = listings.get('prompt') ?? {
-    baselined: false,
-    records: new Map<string, KnownRecord>(),
-  };
-  const { changes } = await compareListing(known, listingOf(statuses), { at, missingAfter: 2 });
-  const committed = await store.commitPoll({
-    project,
-    at,
-    health: healthAt(at),
-    token,
-    listings: new Map([['prompt', changes]]),
-  });
-  return committed?.transitions;
-}
-
-export function healthAt(at: number): PollHealth {
-  const times = { lastPollAt: at, lastSuccessAt: at, steadySince: at };
-  return { up: true, consecutiveFailures: 0, reason: undefined, ...times };
 }

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
-import { compareListing } from '../../../src/domain/transition.ts';
 import type { Committed, FinishRow } from '../../../src/monitor/ports/store.ts';
-import { type Items, listingOfItems, pollItems } from '../../support/experiments.ts';
+import { type Items, pollItems } from '../../support/experiments.ts';
 import { changesOf, HARD_TEXTS, recordOf, type Harness } from './harness.ts';
 
 const START = { transition: 0, settlement: 0, finish: 0 };
@@ -137,12 +136,7 @@ export function describeExperiments(h: Harness): void {
     });
 
     it('have only prompts', async () => {
-      const from = await h.store.loadKnown('p', ['dataset']);
-      const known = from.listings.get('dataset');
-      if (known === undefined) throw new Error('not loaded');
-      const listing = listingOfItems({ d: ['COMPLETED', 'e'] });
-      const { changes } = await compareListing(known, listing, { at: 1000, missingAfter: 2 });
-      await h.commit('p', { dataset: changes }, { from });
+      await pollItems(h.store, 'p', { d: ['COMPLETED', 'e'] }, 1000, { kind: 'dataset' });
       expect(await h.store.experiments({})).toEqual([]);
     });
 

@@ -1,10 +1,8 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { Labels } from '../../../src/domain/record.ts';
-import { compareListing } from '../../../src/domain/transition.ts';
 import type { RowQuery } from '../../../src/monitor/ports/store.ts';
 import { pollItems } from '../../support/experiments.ts';
 import { withCause } from '../../support/failures.ts';
-import { listingOf } from '../../support/monitor.ts';
 import { HARD_TEXTS, type Harness } from './harness.ts';
 
 export function describeFilters(h: Harness): void {
@@ -46,18 +44,8 @@ export function describeFilters(h: Harness): void {
       status: string,
       at: number,
     ): Promise<void> {
-      const from = await h.store.loadKnown(project, ['prompt']);
-      const known = from.listings.get('prompt');
-      if (known === undefined) throw new Error('not loaded');
-      const listing = listingOf(
-        Object.fromEntries(Object.keys(labels).map((id) => [id, status] as const)),
-      );
-      const records = new Map(
-        [...listing.records].map(([id, record]) => [id, { ...record, ...labels[id] }] as const),
-      );
-      const options = { at, missingAfter: 2 };
-      const { changes } = await compareListing(known, { ...listing, records }, options);
-      await h.commit(project, { prompt: changes }, { at, from });
+      const items = Object.entries(labels).map(([id, own]) => [id, [status, own]] as const);
+      await pollItems(h.store, project, Object.fromEntries(items), at);
     }
 
     it.each<[query: Labels & { readonly project?: string }, ids: string]>([

@@ -3,7 +3,7 @@ import type { KnownRecord } from '../../../src/domain/record.ts';
 import { KINDS, type Kind, type Status } from '../../../src/domain/status.ts';
 import { ExperimentChanges } from '../../../src/domain/experiment.ts';
 import { SummaryChange } from '../../../src/domain/summary.ts';
-import { type Changes, type Transition, compareListing } from '../../../src/domain/transition.ts';
+import type { Changes, Transition } from '../../../src/domain/transition.ts';
 import type { Observer } from '../../../src/monitor/events.ts';
 import type {
   CommittedTransition,
@@ -15,7 +15,8 @@ import type {
   StoreReader,
 } from '../../../src/monitor/ports/store.ts';
 import type { NotifyStore } from '../../../src/notify/ports.ts';
-import { eventLog, listingOf } from '../../support/monitor.ts';
+import { pollItems } from '../../support/experiments.ts';
+import { eventLog } from '../../support/monitor.ts';
 
 interface WholeStore extends Store {
   readonly notifications: NotifyStore;
@@ -98,11 +99,7 @@ export function createHarness(open: OpenStore) {
     at: number,
     kind: Kind = 'prompt',
   ): Promise<readonly CommittedTransition[] | undefined> {
-    const from = await store.loadKnown(project, [kind]);
-    const known = from.listings.get(kind);
-    if (known === undefined) throw new Error('not loaded');
-    const { changes } = await compareListing(known, listingOf(statuses), { at, missingAfter: 2 });
-    return await commit(project, { [kind]: changes }, { at, from });
+    return (await pollItems(store, project, statuses, at, { kind, health: UP }))?.transitions;
   }
 
   /** Lets each of these prompts fail once. Returns the transition ids. */

@@ -1,7 +1,6 @@
 import { beforeEach, describe, expect, it } from 'vitest';
 import type { KnownRecord, Labels } from '../../../src/domain/record.ts';
-import { compareListing } from '../../../src/domain/transition.ts';
-import { listingOf } from '../../support/monitor.ts';
+import { pollItems } from '../../support/experiments.ts';
 import { changesOf, HARD_TEXTS, recordOf, type Harness } from './harness.ts';
 
 export function describeLabels(h: Harness): void {
@@ -10,17 +9,8 @@ export function describeLabels(h: Harness): void {
 
     /** Polls `project`, which shows running prompts with these labels by id. */
     async function seeLabels(project: string, labels: Readonly<Record<string, Labels>>) {
-      const from = await h.store.loadKnown(project, ['prompt']);
-      const known = from.listings.get('prompt');
-      if (known === undefined) throw new Error('not loaded');
-      const running = Object.keys(labels).map((id) => [id, 'RUNNING'] as const);
-      const { records, ...listing } = listingOf(Object.fromEntries(running));
-      const labelled = new Map(
-        [...records].map(([id, record]) => [id, { ...record, ...labels[id] }] as const),
-      );
-      const options = { at: 2000, missingAfter: 2 };
-      const { changes } = await compareListing(known, { ...listing, records: labelled }, options);
-      return { transitions: await h.commit(project, { prompt: changes }, { from }), changes };
+      const items = Object.entries(labels).map(([id, own]) => [id, ['RUNNING', own]] as const);
+      return await pollItems(h.store, project, Object.fromEntries(items), 2000);
     }
 
     async function labelsOf(project: string, ids?: readonly string[]) {
@@ -56,9 +46,7 @@ export function describeLabels(h: Harness): void {
       await seeLabels('p', { x: { experiment: 'e', metric: 'm' }, y: { experiment: 'e' } });
       const before = await h.store.events({ transition: 0, settlement: 0, finish: 0 }, 10);
       const other = { x: { experiment: 'f', dataset: 'm' }, y: { experiment: 'e' } };
-      const { transitions, changes } = await seeLabels('p', other);
-      expect(transitions).toEqual([]);
-      expect(changes.records.map(({ id }) => id)).toEqual(['x']);
+      expect(await seeLabels('p', other)).toMatchObject({ transitions: [] });
       expect(await labelsOf('p')).toEqual(other);
       expect(await h.store.events({ transition: 0, settlement: 0, finish: 0 }, 10)).toEqual(before);
       expect((await h.known('p'))?.records.get('x')?.since).toBe(2000);
@@ -68,8 +56,7 @@ export function describeLabels(h: Harness): void {
       const since = { x: 'RUNNING', y: 'RUNNING' };
       await h.see('p', since, 1000);
       const labels = { x: { experiment: 'e' }, y: { experiment: 'e', dataset: 'd' } };
-      const { transitions } = await seeLabels('p', labels);
-      expect(transitions).toEqual([]);
+      expect(await seeLabels('p', labels)).toMatchObject({ transitions: [] });
       expect(await labelsOf('p')).toEqual(labels);
       expect((await h.known('p'))?.records.get('x')?.since).toBe(1000);
       await h.see('p', since, 3000);

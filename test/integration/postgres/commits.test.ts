@@ -2,10 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { describe, expect, it, vi } from 'vitest';
 import { type CuttingProxy, startCuttingProxy } from '../../support/cutting-proxy.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
-import { pollItems } from '../../support/experiments.ts';
+import { healthAt, pollItems } from '../../support/experiments.ts';
 import {
   describePostgres,
-  healthAt,
   type TestDatabase,
   WAITING,
   type Worker,

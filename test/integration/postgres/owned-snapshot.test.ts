@@ -2,7 +2,8 @@ import { expect, it } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { randomNumbers } from '../../../proof/random.ts';
 import type { FailureKey, ProjectSnapshot } from '../../../src/monitor/ports/store.ts';
-import { describePostgres, healthAt, type Worker } from '../../support/postgres-store.ts';
+import { healthAt } from '../../support/experiments.ts';
+import { describePostgres, type Worker } from '../../support/postgres-store.ts';
 import { withCause } from '../../support/failures.ts';
 
 const PROJECTS = ['a', 'b', 'c', 'd', 'e', 'f'];

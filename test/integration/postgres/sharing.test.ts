@@ -5,7 +5,8 @@ import { systemClock } from '../../../src/app/clock.ts';
 import { digestOf } from '../../../src/coordination/worker.ts';
 import type { FailureKey } from '../../../src/monitor/ports/store.ts';
 import { openPostgresReader } from '../../../src/store/postgres/postgres-reader.ts';
-import { describePostgres, healthAt, type Worker } from '../../support/postgres-store.ts';
+import { healthAt } from '../../support/experiments.ts';
+import { describePostgres, type Worker } from '../../support/postgres-store.ts';
 import { withCause } from '../../support/failures.ts';
 
 const MANY = Array.from({ length: 50 }, (_, index) => `p${index}`);

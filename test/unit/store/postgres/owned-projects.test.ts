@@ -54,12 +54,3 @@ it('a total that a settlement has changed while the totals are read does not go 
     { label: 'E', count: 2, firstSeenAt: 5 },
   ]);
 });
-
-it('totals that others have changed are taken', async () => {
-  const { owned, totals } = ownerOfOne();
-  totals.resolve([{ id: 'p', errors: [['F', 3, 7]] }]);
-  const [project] = (await owned.snapshot()).projects;
-  expect(project?.listings.get('prompt')?.errors).toEqual([
-    { label: 'F', count: 3, firstSeenAt: 7 },
-  ]);
-});

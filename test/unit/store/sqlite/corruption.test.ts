@@ -4,11 +4,11 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
 import { KINDS } from '../../../../src/domain/status.ts';
 import { StoreError } from '../../../../src/monitor/errors.ts';
+import type { Store } from '../../../../src/monitor/ports/store.ts';
 import { openReader } from '../../../../src/store/sqlite/sqlite-reader.ts';
-import { listingOf } from '../../../support/monitor.ts';
+import { pollItems } from '../../../support/experiments.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
-import { compareListing } from '../../../../src/domain/transition.ts';
 
 describe('a damaged store', () => {
   let directory: Awaited<ReturnType<typeof temporaryDirectory>>;
@@ -29,21 +29,10 @@ describe('a damaged store', () => {
 
   const open = () => openStoreInProcess({ path, clock: systemClock, emit: () => {} });
 
-  async function see(store: Awaited<ReturnType<typeof open>>, status: string) {
-    const { token, listings } = await store.loadKnown('p', ['prompt']);
-    const known = listings.get('prompt');
-    if (known === undefined) throw new Error('not loaded');
-    const statuses = Object.fromEntries(
-      Array.from({ length: 200 }, (_, index) => [`x${index}`, status]),
-    );
-    const { changes } = await compareListing(known, listingOf(statuses), {
-      at: 1,
-      missingAfter: 3,
-    });
-    const health = await store.loadHealth('p');
-    const commit = { project: 'p', at: 1, health, token };
-    await store.commitPoll({ ...commit, listings: new Map([['prompt', changes]]) });
-  }
+  const see = (store: Store, status: string) => {
+    const ids = Array.from({ length: 200 }, (_, index) => `x${index}`);
+    return pollItems(store, 'p', Object.fromEntries(ids.map((id) => [id, status])), 1);
+  };
 
   /** Returns every error of opening, reading and writing. */
   async function errorsOf(): Promise<readonly unknown[]> {

@@ -1,9 +1,7 @@
 import { systemClock } from '../../../../src/app/clock.ts';
-import { countDurations } from '../../../../src/domain/limits.ts';
 import type { Kind } from '../../../../src/domain/status.ts';
 import type { Store } from '../../../../src/monitor/ports/store.ts';
-import { listingOf } from '../../../support/monitor.ts';
-import { compareListing } from '../../../../src/domain/transition.ts';
+import { pollItems } from '../../../support/experiments.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
 
 /** Commits a listing of `project` that shows these statuses by id, each with labels of its own. */
@@ -14,24 +12,11 @@ export async function see(
   at: number,
   kind: Kind = 'prompt',
 ): Promise<void> {
-  const { token, listings } = await store.loadKnown(project, [kind]);
-  const known = listings.get(kind);
-  if (known === undefined) throw new Error('not loaded');
-  const { records, ...listing } = listingOf(statuses);
-  const labelled = new Map(
-    [...records].map(([id, record]) => {
-      return [id, { ...record, experiment: `of ${at}`, metric: id }] as const;
-    }),
-  );
-  const { changes } = await compareListing(
-    known,
-    { ...listing, records: labelled },
-    { at, missingAfter: 3 },
+  const items = Object.entries(statuses).map(
+    ([id, status]) => [id, [status, { experiment: `of ${at}`, metric: id }]] as const,
   );
   const health = await store.loadHealth(project);
-  const durations = kind === 'prompt' ? countDurations(changes.transitions, at) : [];
-  const commit = { project, at, health, token, durations };
-  await store.commitPoll({ ...commit, listings: new Map([[kind, changes]]) });
+  await pollItems(store, project, Object.fromEntries(items), at, { kind, health });
 }
 
 /** Makes a store at `path` whose project `p` has transitions of two prompts, b's to FAILED twice, and of a dataset. */

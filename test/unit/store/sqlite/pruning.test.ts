@@ -3,10 +3,8 @@ import Database from 'better-sqlite3';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../../../src/app/clock.ts';
 import { pollItems } from '../../../support/experiments.ts';
-import { listingOf } from '../../../support/monitor.ts';
 import { openStoreInProcess } from '../../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../../support/temporary.ts';
-import { compareListing } from '../../../../src/domain/transition.ts';
 import { withCause } from '../../../support/failures.ts';
 
 /** Rows that take three transactions to delete. */
@@ -24,27 +22,11 @@ it('a pruned project leaves no row behind', async () => {
   const store = await openStoreInProcess({ path, clock: systemClock, emit: () => {} });
   await store.configureProjects(['p'], 1);
   for (const status of ['RUNNING', 'FAILED', 'FAILED']) {
-    const { token, listings } = await store.loadKnown('p', ['prompt']);
-    const known = listings.get('prompt');
-    if (known === undefined) throw new Error('not loaded');
-    const statuses = Object.fromEntries(
-      Array.from({ length: MANY }, (_, index) => [
-        `x${index}`,
-        status === 'FAILED' && index >= FAILURES ? 'COMPLETED' : status,
-      ]),
-    );
-    const { records, ...listing } = listingOf(statuses);
-    const labelled = new Map(
-      [...records].map(([id, record]) => [id, { ...record, experiment: id }] as const),
-    );
-    const { changes } = await compareListing(
-      known,
-      { ...listing, records: labelled },
-      { at: 5, missingAfter: 3 },
-    );
-    const health = await store.loadHealth('p');
-    const commit = { project: 'p', at: 5, health, token };
-    await store.commitPoll({ ...commit, listings: new Map([['prompt', changes]]) });
+    const items = Array.from({ length: MANY }, (_, index) => {
+      const isDone = status === 'FAILED' && index >= FAILURES;
+      return [`x${index}`, [isDone ? 'COMPLETED' : status, `x${index}`]] as const;
+    });
+    await pollItems(store, 'p', Object.fromEntries(items), 5);
   }
   for (const failure of await store.pendingFailures({ limitPerProject: 9999 })) {
     await store.settleFailure(failure, withCause({ reason: 'not_found' }), 6);
