@@ -66,9 +66,6 @@ interface Due {
   since: number;
   /** When to look into it, monotonic ms. */
   at: number;
-  /** The first and the last transition, or finish, that was noted; 0 for other kinds. */
-  from: number;
-  last: number;
 }
 
 /**
@@ -112,10 +109,10 @@ export class Outbox {
   observe(event: MonitorEvent): boolean {
     const { type } = event;
     if (type === 'record.transition') {
-      const { kind, from, to, transitionId: id } = event.transition;
+      const { kind, from, to } = event.transition;
       if (kind !== 'prompt') return false;
-      if (to === 'FAILED') this.#note('failed', event.project, { id, afterMs: SETTLE_MS });
-      if (to === 'COMPLETED') this.#note('completed', event.project, { id });
+      if (to === 'FAILED') this.#note('failed', event.project, { afterMs: SETTLE_MS });
+      if (to === 'COMPLETED') this.#note('completed', event.project);
       if (isUnfinished(from)) this.#noteRecovery(event.project);
     } else if (type === 'record.gone') {
       if (event.kind === 'prompt') this.#noteRecovery(event.project);
@@ -127,8 +124,7 @@ export class Outbox {
     } else if (type === 'project.resumed') {
       this.#resumedAt.set(event.project, event.at);
     } else if (type === 'experiment.finished') {
-      const { project, finishId: id } = event.finish;
-      this.#note('finished', project, { id });
+      this.#note('finished', event.finish.project);
     } else if (type === 'store.commit_refused') {
       this.#forget(event.project);
     } else if (type === 'worker.claimed') {
@@ -147,6 +143,7 @@ export class Outbox {
    */
   async next(): Promise<StoredMessage | { readonly waitMs: number }> {
     const { clock } = this.#options;
+    let telling: Due | undefined;
     try {
       for (;;) {
         if (clock.monotonic() - this.#lookedAt >= LOOK_MS) await this.#look();
@@ -155,9 +152,15 @@ export class Outbox {
         const [due, at] = this.#firstDue();
         const waitMs = at - clock.monotonic();
         if (waitMs > 0) return { waitMs };
-        if (due !== undefined) await this.#tell(due);
+        if (due === undefined) continue;
+        telling = due;
+        // Before it is read: an event meanwhile is noted anew.
+        this.#due.delete(keyOf(due.kind, due.project));
+        await this.#tell(due);
+        telling = undefined;
       }
     } catch (error) {
+      if (telling !== undefined) this.#due.set(keyOf(telling.kind, telling.project), telling);
       // Perhaps only the answer of the store was lost.
       this.#readAgain();
       throw error;
@@ -207,18 +210,16 @@ export class Outbox {
   #note(
     kind: NotifyKind,
     project: string,
-    { id = 0, afterMs = 0, since = this.#options.clock.now() } = {},
+    { afterMs = 0, since = this.#options.clock.now() } = {},
   ): void {
     const { clock, projects } = this.#options;
     const configured = projects().get(project);
     const isWanted = project === '' || (configured && isFor(this.#receiver, configured));
     if (!isWanted || !this.#receiver.on.includes(kind)) return;
     const key = keyOf(kind, project);
-    const at = clock.monotonic() + afterMs;
-    const due = this.#due.get(key) ?? { kind, project, since, at, from: id, last: id };
-    due.from = Math.min(due.from, id);
-    due.last = Math.max(due.last, id);
-    this.#due.set(key, due);
+    if (!this.#due.has(key)) {
+      this.#due.set(key, { kind, project, since, at: clock.monotonic() + afterMs });
+    }
   }
 
   #noteRecovery(project: string): void {
@@ -291,11 +292,10 @@ export class Outbox {
     const since = clock.now() - MAX_FOUND_AGE_MS;
     for (const kind of ['failed', 'completed', 'finished'] as const) {
       if (!on.includes(kind)) continue;
-      const asked = kind === 'failed' ? taken.filter((id) => this.#hasFailed(id, since)) : taken;
-      for (let start = 0; start < asked.length; start += PAGE_PROJECTS) {
-        const page = asked.slice(start, start + PAGE_PROJECTS);
-        for (const { project, id, at } of await store.firstMoves({ receiver, kind, since }, page)) {
-          this.#note(kind, project, { id, since: at });
+      for (let start = 0; start < taken.length; start += PAGE_PROJECTS) {
+        const page = taken.slice(start, start + PAGE_PROJECTS);
+        for (const { project, at } of await store.firstMoves({ receiver, kind, since }, page)) {
+          this.#note(kind, project, { since: at });
         }
       }
     }
@@ -313,11 +313,6 @@ export class Outbox {
 
   #noteDown(down: ReadonlyMap<string, number>): void {
     for (const [id, watched] of this.#watched) watched.downSince = down.get(id);
-  }
-
-  #hasFailed(project: string, since: number): boolean {
-    const prompts = this.#options.store.snapshot(project)?.listings.get('prompt');
-    return prompts === undefined || (prompts.lastFailureAt ?? -Infinity) >= since;
   }
 
   /** The projects that are down, or no longer, and were not told to be. */
@@ -340,8 +335,6 @@ export class Outbox {
     if (project !== undefined && kind !== 'stuck' && kind !== 'down') {
       return await this.#tellMoves(due, { kind, project, token });
     }
-    // Before it is read: an event meanwhile is noted anew.
-    this.#due.delete(keyOf(kind, due.project));
     if (kind === 'down') return await this.#tellOutages(token);
     const watched = this.#watched.get(due.project);
     if (project === undefined || watched === undefined) return;
@@ -360,21 +353,18 @@ export class Outbox {
     const receiver = this.#receiver.name;
     const now = clock.now();
     const untoldUntil = this.#options.untoldUntil(project.id);
-    // An event while it is read is later.
-    const { last: noted } = due;
     const found = await store.dueMoves({
       receiver,
       kind,
       project: project.id,
-      from: due.from,
       waitsSince: now - SETTLE_MS,
       now,
       since: Math.max(now - MAX_AGE_MS, untoldUntil ?? 0),
       maxMoves: kind === 'finished' ? MAX_EXPERIMENTS : MAX_PROMPTS,
       maxCauses: MAX_CAUSES,
     });
-    const { count, old, last = noted, waitsSince } = found;
-    if (found.last !== undefined) {
+    const { count, old, last, waitsSince } = found;
+    if (last !== undefined) {
       const resumedAt = this.#resumedAt.get(project.id);
       const isAfterPause =
         found.moves.some(({ at }) => at === resumedAt) ||
@@ -384,12 +374,13 @@ export class Outbox {
       const told = [{ project: project.id, promptId: '', mark: last }];
       if (!(await this.#store({ kind, token, told, message }))) return;
       if (old > 0 && untoldUntil === undefined) onGivenUp({ receiver, kind }, project.id, old);
-      due.from = last + 1;
     }
     if (waitsSince !== undefined) {
+      // What was noted meanwhile is later, and waits as well.
       due.since = waitsSince;
       this.#awaitOutcomes(due, SETTLE_MS);
-    } else if (due.last <= last) this.#due.delete(keyOf(kind, project.id));
+      this.#due.set(keyOf(kind, project.id), due);
+    }
   }
 
   async #tellStuck(project: ConfiguredProject, watched: Watched, token: string): Promise<void> {

@@ -63,8 +63,6 @@ interface MoveSubscription extends Subscription {
 /** Such moves of a project, and the time at which they are looked at. */
 export interface MoveQuery extends MoveSubscription {
   readonly project: string;
-  /** Moves before this number are known to be told. */
-  readonly from: number;
   /** Failures and finishes after this time wait for outcomes. One after `now` does not: the clock was set back. */
   readonly waitsSince: number;
   readonly now: number;
@@ -153,11 +151,11 @@ export interface NotifyStore {
   messages(receiver: string): Promise<readonly StoredMessage[]>;
   /** Deletes a message. */
   forget(receiver: string, messageId: string): Promise<void>;
-  /** For each of these projects with moves that have not been told, the first of them. */
+  /** For each of these projects with moves that have not been told, the time of the first of them. */
   firstMoves(
     of: MoveSubscription,
     projects: readonly string[],
-  ): Promise<readonly { readonly project: string; readonly id: number; readonly at: number }[]>;
+  ): Promise<readonly { readonly project: string; readonly at: number }[]>;
   dueMoves(query: MoveQuery): Promise<DueMoves>;
   /** Prompts in the status that were not told to be stuck, the longest first; at most one more than {@link MAX_TOLD}. */
   waiting(

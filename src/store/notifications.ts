@@ -103,7 +103,7 @@ const MOVES = {
 
 function firstMoves(kind: MoveQuery['kind']): string {
   const { table, number, condition, index } = MOVES[kind];
-  return `SELECT found.project, ${number} AS id, t.at
+  return `SELECT found.project, t.at
     FROM (
       SELECT p.id AS project, (
         SELECT ${number} FROM ${table} t ${index}
@@ -124,7 +124,7 @@ move AS MATERIALIZED (
   SELECT ${number} AS number, t.at, t.at > :waitsSince AND t.at <= :now
     AND EXISTS (SELECT 1 FROM evalwatch.failure f WHERE f.settled_at IS NULL AND ${waitsFor}) AS waits
   FROM start CROSS JOIN ${table} t
-  WHERE t.project_key = start.project_key AND ${number} > start.position AND ${number} >= :from AND ${condition}
+  WHERE t.project_key = start.project_key AND ${number} > start.position AND ${condition}
 ),
 waiting AS (SELECT min(number) AS first, min(at) AS since FROM move WHERE waits)
 SELECT waiting.since AS "waitsSince", due.*
