@@ -103,153 +103,6 @@ export interface ScrapedProject {
   readonly experiments: readonly ExperimentRow[];
 }
 
-const HEALTH: readonly Family<PollHealth>[] = [
-  {
-    name: 'evalwatch_project_up',
-    type: 'gauge',
-    help: 'Whether the last finished poll of the project succeeded and was committed, 1 or 0.',
-    samples: ({ up }, add) => add(up ? 1 : 0),
-  },
-  {
-    name: 'evalwatch_project_consecutive_poll_failures',
-    type: 'gauge',
-    help: 'Failed polls of the project since its last successful one.',
-    samples: ({ consecutiveFailures }, add) => add(consecutiveFailures),
-  },
-  {
-    name: 'evalwatch_project_poll_failing',
-    type: 'gauge',
-    help: 'Always 1; the label is why the last finished poll of the project failed.',
-    samples: ({ reason }, add) => {
-      if (reason !== undefined) add(1, renderLabel('reason', reason));
-    },
-  },
-];
-
-const COUNTED: readonly Family<ProjectCounts>[] = [
-  {
-    name: 'evalwatch_polls_total',
-    type: 'counter',
-    help: 'Finished polls, successful or not.',
-    samples: ({ polls }, add) => add(polls),
-  },
-  {
-    name: 'evalwatch_poll_failures_total',
-    type: 'counter',
-    help: 'Failed polls by reason.',
-    samples: ({ failures }, add) => {
-      for (const [reason, label] of FAILURE_REASONS) add(failures.get(reason) ?? 0, label);
-    },
-  },
-  {
-    name: 'evalwatch_polls_unchanged_total',
-    type: 'counter',
-    help: 'Successful polls whose listings were all the same as the previous ones (304, or equal content).',
-    samples: ({ unchanged }, add) => add(unchanged),
-  },
-  {
-    name: 'evalwatch_prompt_state_duration_seconds',
-    type: 'histogram',
-    help: 'Seconds that prompts spent in PENDING or RUNNING, observed when they leave it.',
-    samples: ({ durations }, add) => {
-      for (const status of UNFINISHED_STATUSES) durations[status].samples(add);
-    },
-  },
-  {
-    name: 'evalwatch_item_anomalies_total',
-    type: 'counter',
-    help: 'Items of listings that are not as documented, by reason, counted in every listing.',
-    samples: ({ anomalies }, add) => {
-      for (const [reason, label] of ANOMALIES) add(anomalies.get(reason) ?? 0, label);
-    },
-  },
-  {
-    name: 'evalwatch_scheduler_overlapped_runs_total',
-    type: 'counter',
-    help: 'Scheduled polls skipped because the previous one was still running.',
-    samples: ({ overlapped }, add) => add(overlapped),
-  },
-  {
-    name: 'evalwatch_scheduler_missed_runs_total',
-    type: 'counter',
-    help: 'Scheduled polls that never started: clock jump, blocked loop, suspended process.',
-    samples: ({ missed }, add) => add(missed),
-  },
-];
-
-const PAUSED: readonly Family<true>[] = [
-  {
-    name: 'evalwatch_project_paused',
-    type: 'gauge',
-    help: 'Always 1, while no alert is to fire for the project: it is paused, or in maintenance.',
-    samples: (_, add) => add(1),
-  },
-];
-
-const SCHEDULE: readonly Family<ProjectSchedule>[] = [
-  {
-    name: 'evalwatch_project_schedule_max_interval_seconds',
-    type: 'gauge',
-    help: 'Longest gap between two scheduled polls of the project in the years to come, in seconds.',
-    samples: ({ maxIntervalSeconds }, add) => add(maxIntervalSeconds),
-  },
-  {
-    name: 'evalwatch_project_next_poll_timestamp_seconds',
-    type: 'gauge',
-    help: 'When the next poll of the project is due, Unix time in seconds; past if it has not started.',
-    samples: ({ nextPollAt }, add) => add(toSeconds(nextPollAt)),
-  },
-];
-
-const STATES: readonly Family<StateExpectations>[] = [
-  {
-    name: 'evalwatch_prompt_state_limit_seconds',
-    type: 'gauge',
-    help: 'How long a prompt may stay in the status, in seconds; absent without a limit.',
-    samples: (states, add) => {
-      for (const [status, label] of UNFINISHED) add(toSeconds(states[status].limitMs), label);
-    },
-  },
-  {
-    name: 'evalwatch_prompt_state_typical_seconds',
-    type: 'gauge',
-    help: 'Median time that prompts spent in the status over the last 30 days, in seconds.',
-    samples: (states, add) => {
-      for (const [status, label] of UNFINISHED) add(toSeconds(states[status].typicalMs), label);
-    },
-  },
-];
-
-const CONFIGURED: readonly Family<ConfiguredProject>[] = [
-  {
-    name: 'evalwatch_project_max_failure_ratio',
-    type: 'gauge',
-    help: 'Configured share of the finished prompts that may fail, 0 to 0.8; absent without an objective.',
-    samples: ({ expect }, add) => add(expect.maxFailureRatio),
-  },
-  {
-    name: 'evalwatch_project_info',
-    type: 'gauge',
-    help: 'Always 1; the label team is the team of the project, empty without one.',
-    samples: ({ team }, add) => add(1, renderLabel('team', team)),
-  },
-];
-
-const STORED: readonly Family<ProjectSnapshot>[] = [
-  {
-    name: 'evalwatch_project_configured_timestamp_seconds',
-    type: 'gauge',
-    help: 'When the project was first configured, Unix time in seconds.',
-    samples: ({ configuredAt }, add) => add(toSeconds(configuredAt)),
-  },
-  {
-    name: 'evalwatch_poll_last_success_timestamp_seconds',
-    type: 'gauge',
-    help: 'When the last successful poll of the project was committed, Unix time in seconds.',
-    samples: ({ health }, add) => add(toSeconds(health.lastSuccessAt)),
-  },
-];
-
 const PROMPTS: readonly Family<ListingSnapshot>[] = [
   ...familiesOf('prompt'),
   {
@@ -309,22 +162,6 @@ const PROMPT_LABELS = labelled('status', PROMPT_STATUSES);
 /** Maximum length of the label of an experiment. */
 const MAX_EXPERIMENT_LENGTH = 100;
 
-const EXPERIMENTS: Family<readonly ExperimentRow[]> = {
-  name: 'evalwatch_experiment_prompts',
-  type: 'gauge',
-  help: 'Number of prompts by last known status, of the newest experiments that have not finished.',
-  samples: (experiments, add) => {
-    // Names that are made for it can have the same label.
-    const byLabel = Map.groupBy(experiments, ({ experiment }) => experimentLabel(experiment));
-    for (const [label, same] of byLabel) {
-      for (const [status, statusLabel] of PROMPT_LABELS) {
-        const count = same.reduce((sum, { counts }) => sum + counts[status], 0);
-        add(count, `${renderLabel('experiment', label)},${statusLabel}`);
-      }
-    }
-  },
-};
-
 /** Returns the name on one line without hidden characters; the beginning of a long one, with a digest that tells it apart. */
 function experimentLabel(name: string): string {
   const characters = Array.from(visible(name));
@@ -378,36 +215,166 @@ const NEVER_LISTED: ListingSnapshot = {
   errors: [],
 };
 
-/** Makes families of a part of a project. Without the part, a project has no samples. */
-function of<Part>(
-  families: readonly Family<Part>[],
-  partOf: (project: ScrapedProject) => Part | undefined,
+/** Makes families of a listing of a project. A project without it has no samples: the store could not be read. */
+function ofListing(
+  kind: Kind,
+  families: readonly Family<ListingSnapshot>[],
 ): readonly Family<ScrapedProject>[] {
   return families.map((family) => ({
     ...family,
-    samples: (project, add) => {
-      const part = partOf(project);
-      if (part !== undefined) family.samples(part, add);
+    samples: ({ project, stored }, add) => {
+      if (stored === undefined || (kind === 'dataset' && !project.datasets)) return;
+      family.samples(stored.listings.get(kind) ?? NEVER_LISTED, add);
     },
   }));
 }
 
-const listingOf = (kind: Kind, { stored }: ScrapedProject) =>
-  stored && (stored.listings.get(kind) ?? NEVER_LISTED);
-
 /** The metrics of each project, in the order of the exposition. */
 export const PROJECT_FAMILIES: readonly Family<ScrapedProject>[] = [
-  ...of(HEALTH, ({ health }) => health),
-  ...of(COUNTED, ({ counts }) => counts),
-  ...of(SCHEDULE, ({ schedule }) => schedule),
-  ...of(PAUSED, ({ isQuiet }) => isQuiet || undefined),
-  ...of(STATES, ({ expectations }) => expectations),
-  ...of(CONFIGURED, ({ project }) => project),
-  ...of(STORED, ({ stored }) => stored),
-  ...of(PROMPTS, (project) => listingOf('prompt', project)),
-  ...of([EXPERIMENTS], ({ experiments }) => experiments),
-  ...of(familiesOf('dataset'), (scraped) =>
-    scraped.project.datasets ? listingOf('dataset', scraped) : undefined,
-  ),
-  ...of(FAILURES, (project) => listingOf('prompt', project)),
+  {
+    name: 'evalwatch_project_up',
+    type: 'gauge',
+    help: 'Whether the last finished poll of the project succeeded and was committed, 1 or 0.',
+    samples: ({ health }, add) => add(health.up ? 1 : 0),
+  },
+  {
+    name: 'evalwatch_project_consecutive_poll_failures',
+    type: 'gauge',
+    help: 'Failed polls of the project since its last successful one.',
+    samples: ({ health }, add) => add(health.consecutiveFailures),
+  },
+  {
+    name: 'evalwatch_project_poll_failing',
+    type: 'gauge',
+    help: 'Always 1; the label is why the last finished poll of the project failed.',
+    samples: ({ health: { reason } }, add) => {
+      if (reason !== undefined) add(1, renderLabel('reason', reason));
+    },
+  },
+  {
+    name: 'evalwatch_polls_total',
+    type: 'counter',
+    help: 'Finished polls, successful or not.',
+    samples: ({ counts }, add) => add(counts.polls),
+  },
+  {
+    name: 'evalwatch_poll_failures_total',
+    type: 'counter',
+    help: 'Failed polls by reason.',
+    samples: ({ counts }, add) => {
+      for (const [reason, label] of FAILURE_REASONS) add(counts.failures.get(reason) ?? 0, label);
+    },
+  },
+  {
+    name: 'evalwatch_polls_unchanged_total',
+    type: 'counter',
+    help: 'Successful polls whose listings were all the same as the previous ones (304, or equal content).',
+    samples: ({ counts }, add) => add(counts.unchanged),
+  },
+  {
+    name: 'evalwatch_prompt_state_duration_seconds',
+    type: 'histogram',
+    help: 'Seconds that prompts spent in PENDING or RUNNING, observed when they leave it.',
+    samples: ({ counts }, add) => {
+      for (const status of UNFINISHED_STATUSES) counts.durations[status].samples(add);
+    },
+  },
+  {
+    name: 'evalwatch_item_anomalies_total',
+    type: 'counter',
+    help: 'Items of listings that are not as documented, by reason, counted in every listing.',
+    samples: ({ counts }, add) => {
+      for (const [reason, label] of ANOMALIES) add(counts.anomalies.get(reason) ?? 0, label);
+    },
+  },
+  {
+    name: 'evalwatch_scheduler_overlapped_runs_total',
+    type: 'counter',
+    help: 'Scheduled polls skipped because the previous one was still running.',
+    samples: ({ counts }, add) => add(counts.overlapped),
+  },
+  {
+    name: 'evalwatch_scheduler_missed_runs_total',
+    type: 'counter',
+    help: 'Scheduled polls that never started: clock jump, blocked loop, suspended process.',
+    samples: ({ counts }, add) => add(counts.missed),
+  },
+  {
+    name: 'evalwatch_project_schedule_max_interval_seconds',
+    type: 'gauge',
+    help: 'Longest gap between two scheduled polls of the project in the years to come, in seconds.',
+    samples: ({ schedule }, add) => add(schedule?.maxIntervalSeconds),
+  },
+  {
+    name: 'evalwatch_project_next_poll_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the next poll of the project is due, Unix time in seconds; past if it has not started.',
+    samples: ({ schedule }, add) => add(toSeconds(schedule?.nextPollAt)),
+  },
+  {
+    name: 'evalwatch_project_paused',
+    type: 'gauge',
+    help: 'Always 1, while no alert is to fire for the project: it is paused, or in maintenance.',
+    samples: ({ isQuiet }, add) => add(isQuiet ? 1 : undefined),
+  },
+  {
+    name: 'evalwatch_prompt_state_limit_seconds',
+    type: 'gauge',
+    help: 'How long a prompt may stay in the status, in seconds; absent without a limit.',
+    samples: ({ expectations }, add) => {
+      for (const [status, label] of UNFINISHED)
+        add(toSeconds(expectations?.[status].limitMs), label);
+    },
+  },
+  {
+    name: 'evalwatch_prompt_state_typical_seconds',
+    type: 'gauge',
+    help: 'Median time that prompts spent in the status over the last 30 days, in seconds.',
+    samples: ({ expectations }, add) => {
+      for (const [status, label] of UNFINISHED)
+        add(toSeconds(expectations?.[status].typicalMs), label);
+    },
+  },
+  {
+    name: 'evalwatch_project_max_failure_ratio',
+    type: 'gauge',
+    help: 'Configured share of the finished prompts that may fail, 0 to 0.8; absent without an objective.',
+    samples: ({ project }, add) => add(project.expect.maxFailureRatio),
+  },
+  {
+    name: 'evalwatch_project_info',
+    type: 'gauge',
+    help: 'Always 1; the label team is the team of the project, empty without one.',
+    samples: ({ project }, add) => add(1, renderLabel('team', project.team)),
+  },
+  {
+    name: 'evalwatch_project_configured_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the project was first configured, Unix time in seconds.',
+    samples: ({ stored }, add) => add(toSeconds(stored?.configuredAt)),
+  },
+  {
+    name: 'evalwatch_poll_last_success_timestamp_seconds',
+    type: 'gauge',
+    help: 'When the last successful poll of the project was committed, Unix time in seconds.',
+    samples: ({ stored }, add) => add(toSeconds(stored?.health.lastSuccessAt)),
+  },
+  ...ofListing('prompt', PROMPTS),
+  {
+    name: 'evalwatch_experiment_prompts',
+    type: 'gauge',
+    help: 'Number of prompts by last known status, of the newest experiments that have not finished.',
+    samples: ({ experiments }, add) => {
+      // Names that are made for it can have the same label.
+      const byLabel = Map.groupBy(experiments, ({ experiment }) => experimentLabel(experiment));
+      for (const [label, same] of byLabel) {
+        for (const [status, statusLabel] of PROMPT_LABELS) {
+          const count = same.reduce((sum, { counts }) => sum + counts[status], 0);
+          add(count, `${renderLabel('experiment', label)},${statusLabel}`);
+        }
+      }
+    },
+  },
+  ...ofListing('dataset', familiesOf('dataset')),
+  ...ofListing('prompt', FAILURES),
 ];
