@@ -1,13 +1,173 @@
 import { tookMs } from '../domain/experiment.ts';
+import type { LogLevel } from '../domain/options.ts';
 import { isUnfinished, type Kind } from '../domain/status.ts';
 import type { StoreFailureReason } from '../monitor/errors.ts';
 import type { EventOf, MonitorEvent, PollFailure } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
-import { describeError, type Logger } from './logger.ts';
+import { describeError, type LogFields, type Logger } from './logger.ts';
 
 const POLL_FAILURE_INTERVAL_MS = 5 * 60_000;
 const STORE_FAILURE_INTERVAL_MS = 60_000;
 const REQUEST_FAILURE_INTERVAL_MS = 60_000;
+
+type Line = readonly [level: LogLevel, fields: LogFields, msg: string];
+
+/** Types of events whose lines depend on those before, or that change them. */
+type Repeated =
+  | 'poll.finished'
+  | 'api.retry_scheduled'
+  | 'store.commit_failed'
+  | 'store.committed'
+  | 'config.applied';
+type Plain = Exclude<MonitorEvent['type'], Repeated>;
+
+const none = () => undefined;
+
+/** The line of each other event. */
+const LINES: { readonly [Type in Plain]: (event: EventOf<Type>) => Line | undefined } = {
+  'listing.baseline': ({ project, kind, counts }) => [
+    'info',
+    { event: 'project.baseline', project, kind, counts },
+    'First listing stored',
+  ],
+  'listing.paged': ({ project, kind }) => [
+    'warn',
+    { event: 'listing.paged', project, kind },
+    'The listing has further pages, which are not read: what leaves the first page counts as gone',
+  ],
+  'record.transition': ({ project, transition }) => {
+    const { kind, id, name, from, to, transitionId: transition_id } = transition;
+    const event = `${kind}.transition`;
+    const fields = { event, project, ...recordFields(kind, id, name), from, to, transition_id };
+    return ['info', fields, 'Status changed'];
+  },
+  'record.gone': ({ project, kind, record: { id, name, status } }) => [
+    kind === 'prompt' && isUnfinished(status) ? 'warn' : 'info',
+    { event: `${kind}.gone`, project, ...recordFields(kind, id, name), status },
+    'No longer listed',
+  ],
+  'experiment.finished': ({ finish }) => {
+    const { finishId: finish_id, project, experiment, counts, startedAt, endedAt } = finish;
+    const { COMPLETED, FAILED, UNKNOWN } = counts;
+    const fields = {
+      event: 'experiment.finished',
+      project,
+      experiment,
+      prompts: { COMPLETED, FAILED, UNKNOWN },
+      first_move: new Date(startedAt).toISOString(),
+      ended: new Date(endedAt).toISOString(),
+      duration_seconds: tookMs(finish) / 1000,
+      finish_id,
+    };
+    return ['info', fields, 'Experiment finished'];
+  },
+  // Once, and not again while the next listings have the same.
+  'items.anomalous': ({ project, kind, reason, count, indexes, changed }) =>
+    changed
+      ? [
+          'warn',
+          { event: 'items.anomalous', project, kind, reason, count, indexes },
+          'Items are not as documented',
+        ]
+      : undefined,
+  'prompt.failed': (event) => {
+    const fields = {
+      event: 'prompt.failed',
+      project: event.project,
+      ...recordFields('prompt', event.promptId, event.promptName),
+      transition_id: event.transitionId,
+      error_info: event.errorInfo,
+      error_msg_truncated: event.errorMsgTruncated || undefined,
+      error_info_unusual: event.isUnusual || undefined,
+      reason: event.reason,
+      cause: event.cause,
+    };
+    return ['error', fields, 'Prompt failed'];
+  },
+  'project.resumed': ({ project, since, transitions }) => {
+    const last_poll = since === undefined ? null : new Date(since).toISOString();
+    return [
+      'info',
+      { event: 'project.resumed', project, last_poll, transitions },
+      'Project polled again after a pause: what moved since its last poll was found at once',
+    ];
+  },
+  'worker.waiting': ({ reason, error: err }) => [
+    'warn',
+    { event: 'worker.waiting', reason, err },
+    'The database cannot be used yet, so this worker polls nothing; it tries again every second',
+  ],
+  'worker.claimed': ({ worker, projects, owned }) => [
+    'info',
+    { event: 'worker.claimed', worker, projects, owned },
+    'Projects taken over',
+  ],
+  'worker.released': ({ worker, projects, owned }) => [
+    'info',
+    { event: 'worker.released', worker, projects, owned },
+    'Projects no longer owned',
+  ],
+  'worker.lease_lost': ({ worker, projects, owned }) => [
+    'error',
+    { event: 'worker.lease_lost', worker, projects, owned },
+    'Lease lost, and with it all projects of this worker',
+  ],
+  'worker.config_differs': ({ worker, others }) => [
+    'warn',
+    { event: 'worker.config_differs', worker, others: others.slice(0, 10) },
+    'Other workers have another configuration',
+  ],
+  'worker.projects_restored': ({ worker, projects }) => [
+    'warn',
+    { event: 'worker.projects_restored', worker, projects },
+    'The database had other projects than the configuration that all workers share; they were configured again',
+  ],
+  'config.reloaded': ({ projects, changes }) => [
+    'info',
+    { event: 'config.reloaded', projects, ...changes },
+    'Configuration reloaded',
+  ],
+  'config.reload_failed': ({ reasons, isRepeated }) =>
+    isRepeated
+      ? undefined
+      : ['error', { event: 'config.reload_failed', reasons }, 'Configuration not reloaded'],
+  'notification.sent': ({ receiver, id: message_id, message, doubt }) =>
+    doubt === undefined
+      ? ['info', { event: 'notification.sent', receiver, message_id, message }, 'Message sent']
+      : [
+          'warn',
+          { event: 'notification.sent', receiver, message_id, message, reason: doubt },
+          'Message sent, but something seems wrong',
+        ],
+  'notification.failed': ({ receiver, reason, statusCode: status_code }) => [
+    'warn',
+    { event: 'notification.failed', receiver, reason, status_code },
+    'A receiver does not take messages; they are sent again until it does, for 24 h',
+  ],
+  'notification.recovered': ({ receiver, failuresBefore: consecutive_failures }) => [
+    'info',
+    { event: 'notification.recovered', receiver, consecutive_failures },
+    'A receiver takes messages again',
+  ],
+  'notification.store_failed': ({ receiver, error: err }) => [
+    'error',
+    { event: 'notification.store_failed', receiver, err },
+    'The store cannot say what a receiver is to be told; it is asked again every 5 s',
+  ],
+  'notification.given_up': ({ receiver, project, message, count, reason }) => [
+    'error',
+    { event: 'notification.given_up', receiver, project, message, count, reason },
+    'A receiver took no message within 24 h, so this one is given up',
+  ],
+  'error_info.fetched': none,
+  'api.responded': none,
+  'api.request_finished': none,
+  'api.retry_sent': none,
+  'scheduler.started_poll': none,
+  'scheduler.overlapped': none,
+  'scheduler.missed': none,
+  'store.commit_refused': none,
+};
 
 /** Writes a log line for each event that has one, repeated ones less often (docs/specification.md#repeated-lines). */
 export class EventLog {
@@ -25,131 +185,29 @@ export class EventLog {
   }
 
   readonly observe = (event: MonitorEvent): void => {
-    switch (event.type) {
-      case 'poll.finished':
-        if (event.failure === undefined) this.#pollSucceeded(event);
-        else this.#pollFailed(event, event.failure);
-        break;
-      case 'listing.baseline': {
-        const { project, kind, counts } = event;
-        const fields = { event: 'project.baseline', project, kind, counts };
-        this.#logger.info(fields, 'First listing stored');
-        break;
-      }
-      case 'listing.paged':
-        this.#logger.warn(
-          { event: 'listing.paged', project: event.project, kind: event.kind },
-          'The listing has further pages, which are not read: what leaves the first page counts as gone',
-        );
-        break;
-      case 'record.transition':
-        this.#moved(event);
-        break;
-      case 'record.gone':
-        this.#gone(event);
-        break;
-      case 'experiment.finished':
-        return this.#experimentFinished(event);
-      case 'items.anomalous': {
-        // Once, and not again while the next listings have the same.
-        const { project, kind, reason, count, indexes } = event;
-        const fields = { event: 'items.anomalous', project, kind, reason, count, indexes };
-        if (event.changed) this.#logger.warn(fields, 'Items are not as documented');
-        break;
-      }
-      case 'prompt.failed':
-        this.#promptFailed(event);
-        break;
-      case 'api.retry_scheduled':
-        this.#retried(event);
-        break;
-      case 'store.commit_failed':
-        this.#commitFailed(event);
-        break;
-      case 'store.committed':
-        // Keeps `loggedAt`: otherwise a project whose commits fail between the successful commits of others would log every
-        // failure.
-        for (const run of this.#storeFailures.values()) run.count = 0;
-        break;
-      case 'worker.waiting':
-        this.#logger.warn(
-          { event: 'worker.waiting', reason: event.reason, err: event.error },
-          'The database cannot be used yet, so this worker polls nothing; it tries again every second',
-        );
-        break;
-      case 'worker.claimed':
-        this.#logger.info(
-          { event: 'worker.claimed', ...ownershipFields(event) },
-          'Projects taken over',
-        );
-        break;
-      case 'worker.released':
-        this.#logger.info(
-          { event: 'worker.released', ...ownershipFields(event) },
-          'Projects no longer owned',
-        );
-        break;
-      case 'worker.lease_lost':
-        this.#logger.error(
-          { event: 'worker.lease_lost', ...ownershipFields(event) },
-          'Lease lost, and with it all projects of this worker',
-        );
-        break;
-      case 'worker.config_differs': {
-        const { worker, others } = event;
-        this.#logger.warn(
-          { event: 'worker.config_differs', worker, others: others.slice(0, 10) },
-          'Other workers have another configuration',
-        );
-        break;
-      }
-      case 'worker.projects_restored':
-        this.#logger.warn(
-          { event: 'worker.projects_restored', worker: event.worker, projects: event.projects },
-          'The database had other projects than the configuration that all workers share; they were configured again',
-        );
-        break;
-      case 'config.applied':
-        this.#forgetOthers(event.projects);
-        break;
-      case 'config.reloaded':
-        this.#logger.info(
-          { event: 'config.reloaded', projects: event.projects, ...event.changes },
-          'Configuration reloaded',
-        );
-        break;
-      case 'config.reload_failed': {
-        const fields = { event: 'config.reload_failed', reasons: event.reasons };
-        if (!event.isRepeated) this.#logger.error(fields, 'Configuration not reloaded');
-        break;
-      }
-      case 'notification.sent':
-      case 'notification.failed':
-      case 'notification.recovered':
-      case 'notification.store_failed':
-      case 'notification.given_up':
-        this.#notified(event);
-        break;
-      case 'project.resumed':
-        return this.#projectResumed(event);
-      case 'error_info.fetched':
-      case 'api.responded':
-      case 'api.request_finished':
-      case 'api.retry_sent':
-      case 'scheduler.started_poll':
-      case 'scheduler.overlapped':
-      case 'store.commit_refused':
-      case 'scheduler.missed':
-        break;
+    if (event.type === 'poll.finished') {
+      if (event.failure === undefined) this.#pollSucceeded(event);
+      else this.#pollFailed(event, event.failure);
+    } else if (event.type === 'api.retry_scheduled') {
+      this.#retried(event);
+    } else if (event.type === 'store.commit_failed') {
+      this.#commitFailed(event);
+    } else if (event.type === 'store.committed') {
+      // Keeps `loggedAt`: otherwise a project whose commits fail between the successful commits of others would log every
+      // failure.
+      for (const run of this.#storeFailures.values()) run.count = 0;
+    } else if (event.type === 'config.applied') {
+      this.#forgetOthers(event.projects);
+    } else {
+      this.#write(event.type, event);
     }
   };
 
-  #projectResumed({ project, since, transitions }: EventOf<'project.resumed'>): void {
-    const last_poll = since === undefined ? null : new Date(since).toISOString();
-    this.#logger.info(
-      { event: 'project.resumed', project, last_poll, transitions },
-      'Project polled again after a pause: what moved since its last poll was found at once',
-    );
+  #write<Type extends Plain>(type: Type, event: EventOf<Type>): void {
+    const line = LINES[type](event);
+    if (line === undefined) return;
+    const [level, fields, msg] = line;
+    this.#logger[level](fields, msg);
   }
 
   /** Drops the state of every project that is not configured any more. */
@@ -239,100 +297,6 @@ export class EventLog {
       'Store operation failed',
     );
   }
-
-  #moved({ project, transition }: EventOf<'record.transition'>): void {
-    const { kind, id, name, from, to, transitionId } = transition;
-    const event = `${kind}.transition`;
-    this.#logger.info(
-      { event, project, ...recordFields(kind, id, name), from, to, transition_id: transitionId },
-      'Status changed',
-    );
-  }
-
-  #gone({ project, kind, record: { id, name, status } }: EventOf<'record.gone'>): void {
-    const isWaiting = kind === 'prompt' && isUnfinished(status);
-    this.#logger[isWaiting ? 'warn' : 'info'](
-      { event: `${kind}.gone`, project, ...recordFields(kind, id, name), status },
-      'No longer listed',
-    );
-  }
-
-  #experimentFinished({ finish }: EventOf<'experiment.finished'>): void {
-    const { finishId, project, experiment, counts, startedAt, endedAt } = finish;
-    const { COMPLETED, FAILED, UNKNOWN } = counts;
-    this.#logger.info(
-      {
-        event: 'experiment.finished',
-        project,
-        experiment,
-        prompts: { COMPLETED, FAILED, UNKNOWN },
-        first_move: new Date(startedAt).toISOString(),
-        ended: new Date(endedAt).toISOString(),
-        duration_seconds: tookMs(finish) / 1000,
-        finish_id: finishId,
-      },
-      'Experiment finished',
-    );
-  }
-
-  #notified(
-    event: EventOf<`notification.${'sent' | 'failed' | 'recovered' | 'store_failed' | 'given_up'}`>,
-  ): void {
-    const { receiver } = event;
-    if (event.type === 'notification.sent') {
-      const { id, message, doubt } = event;
-      const fields = { event: 'notification.sent', receiver, message_id: id, message };
-      if (doubt === undefined) this.#logger.info(fields, 'Message sent');
-      else
-        this.#logger.warn({ ...fields, reason: doubt }, 'Message sent, but something seems wrong');
-    } else if (event.type === 'notification.failed') {
-      const { reason, statusCode } = event;
-      this.#logger.warn(
-        { event: 'notification.failed', receiver, reason, status_code: statusCode },
-        'A receiver does not take messages; they are sent again until it does, for 24 h',
-      );
-    } else if (event.type === 'notification.recovered') {
-      const consecutive_failures = event.failuresBefore;
-      this.#logger.info(
-        { event: 'notification.recovered', receiver, consecutive_failures },
-        'A receiver takes messages again',
-      );
-    } else if (event.type === 'notification.store_failed') {
-      this.#logger.error(
-        { event: 'notification.store_failed', receiver, err: event.error },
-        'The store cannot say what a receiver is to be told; it is asked again every 5 s',
-      );
-    } else {
-      const { project, message, count, reason } = event;
-      this.#logger.error(
-        { event: 'notification.given_up', receiver, project, message, count, reason },
-        'A receiver took no message within 24 h, so this one is given up',
-      );
-    }
-  }
-
-  #promptFailed(event: EventOf<'prompt.failed'>): void {
-    this.#logger.error(
-      {
-        event: 'prompt.failed',
-        project: event.project,
-        ...recordFields('prompt', event.promptId, event.promptName),
-        transition_id: event.transitionId,
-        error_info: event.errorInfo,
-        error_msg_truncated: event.errorMsgTruncated || undefined,
-        error_info_unusual: event.isUnusual || undefined,
-        reason: event.reason,
-        cause: event.cause,
-      },
-      'Prompt failed',
-    );
-  }
-}
-
-function ownershipFields(
-  event: EventOf<'worker.claimed' | 'worker.released' | 'worker.lease_lost'>,
-): Readonly<Record<string, unknown>> {
-  return { worker: event.worker, projects: event.projects, owned: event.owned };
 }
 
 function recordFields(

@@ -5,7 +5,7 @@ import { visibleJson } from '../domain/visible.ts';
 import { isBug } from '../monitor/errors.ts';
 
 /** `event` and the fields that apply (docs/specification.md#log-lines); undefined ones are left out, `err` is described. */
-interface LogFields {
+export interface LogFields {
   readonly event: string;
   readonly [field: string]: unknown;
 }

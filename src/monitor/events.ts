@@ -269,4 +269,4 @@ export function emitTo(
 }
 
 /** The event of this type. */
-export type EventOf<Type extends MonitorEvent['type']> = Extract<MonitorEvent, { type: Type }>;
+export type EventOf<Type extends MonitorEvent['type']> = MonitorEvent & { readonly type: Type };
