@@ -65,7 +65,7 @@ export function limitConnections(server: Server, max: number): Connections {
       open.delete(end);
       open.set(end, connection);
     });
-    if (connection.answers.size > MAX_UNFINISHED) dropConnection(socket);
+    if (connection.answers.size > MAX_UNFINISHED) socket.destroy();
   };
   // Before the listener that answers.
   server.prependListener('request', begin);
@@ -75,18 +75,6 @@ export function limitConnections(server: Server, max: number): Connections {
       for (const { socket } of open.values()) socket.destroy();
     },
   };
-}
-
-/**
- * Destroys a connection, and skips the rest of what Node has read from it. Node would make a request of each part of it
- * although the connection is closed: thousands in 64 KiB, which takes longer than everything else about the attack.
- */
-function dropConnection(socket: Socket): void {
-  socket.destroy();
-  if ('parser' in socket && typeof socket.parser === 'object' && socket.parser !== null) {
-    // Not documented by Node. With 2, as after an upgrade to another protocol, the parser leaves the rest alone.
-    Object.assign(socket.parser, { onIncoming: () => 2 });
-  }
 }
 
 function endOf({ remoteAddress, remotePort, localAddress }: Socket): string {

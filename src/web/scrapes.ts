@@ -3,6 +3,7 @@ import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { createGunzip, createGzip } from 'node:zlib';
 import type { Context } from 'hono';
+import { accepts } from 'hono/accepts';
 
 /** Length of what is compressed or decompressed at once. */
 const CHUNK_BYTES = 64 * 1024;
@@ -36,7 +37,8 @@ export function createScrapes(
     const { length, zipped } = await underWay;
     context.header('content-type', contentType);
     context.header('vary', 'accept-encoding');
-    if (takesGzip(context.req.header('accept-encoding'))) {
+    const encodings = { supports: ['gzip', 'identity'], default: 'identity' };
+    if (accepts(context, { header: 'Accept-Encoding', ...encodings }) === 'gzip') {
       context.header('content-encoding', 'gzip');
       context.header('content-length', String(zipped.length));
       return context.body(zipped);
@@ -46,15 +48,4 @@ export function createScrapes(
     plain.end(zipped);
     return context.body(Readable.toWeb(plain));
   };
-}
-
-/** Whether a client takes gzip and does not prefer the plain answer. A weight that is no number counts as 0. */
-function takesGzip(acceptEncoding = ''): boolean {
-  const weights = new Map<string, number>();
-  for (const item of acceptEncoding.toLowerCase().split(',')) {
-    const [coding = '', weight = '1'] = item.split(/;\s*q\s*=/);
-    weights.set(coding.trim().replace('x-gzip', 'gzip'), Number(weight) || 0);
-  }
-  const gzip = weights.get('gzip') ?? weights.get('*') ?? 0;
-  return gzip > 0 && gzip >= (weights.get('identity') ?? 0);
 }

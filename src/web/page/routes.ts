@@ -3,7 +3,6 @@ import { readFileSync } from 'node:fs';
 import { parse } from 'node:path';
 import { Hono, type Context } from 'hono';
 import { PROMPT_STATUSES } from '../../domain/status.ts';
-import type { Clock } from '../../monitor/ports/clock.ts';
 import type { WebContent } from '../content.ts';
 import type { ConnectionEnv } from '../limits.ts';
 import { PATHS } from '../paths.ts';
@@ -28,8 +27,6 @@ const ASSET_HEADERS = { ...SECURITY, 'cache-control': 'public, max-age=31536000,
 const MAX_LENGTH = 200;
 /** Time for which all clients get the same page, ms. */
 const MAX_AGE_MS = 1000;
-/** Maximum number of pages that are kept: a client can ask for as many texts to find as it likes. */
-const MAX_KEPT = 64;
 
 type Views = Pick<PageData, 'views'>;
 
@@ -42,18 +39,33 @@ interface MadePage {
 export function createPage(content: WebContent): Hono<ConnectionEnv> {
   const { clock, version } = content;
   const assets = loadAssets();
-  const pages = new Kept<MadePage>(clock);
-  /** What all pages of the overview show. */
-  const overviews = new Kept<PageData & { readonly now: number }>(clock);
+  /** The pages of the last second, and those that are being made. */
+  const pages = new Map<string, { readonly made: Promise<MadePage>; until: number }>();
   const app = new Hono<ConnectionEnv>();
 
   async function answer(
     context: Context<ConnectionEnv>,
-    key: readonly unknown[],
+    query: readonly unknown[],
     make: () => Promise<MadePage>,
   ): Promise<Response> {
-    const { body, status } = await pages.get(JSON.stringify(key), make);
+    const key = JSON.stringify(query);
+    const now = clock.monotonic();
+    for (const [old, { until }] of pages) if (until <= now) pages.delete(old);
+    const { body, status } = await (pages.get(key)?.made ?? keep(key, make()));
     return context.html(body, status, PAGE_HEADERS);
+  }
+
+  async function keep(key: string, made: Promise<MadePage>): Promise<MadePage> {
+    const page = { made, until: Infinity };
+    pages.set(key, page);
+    try {
+      return await made;
+    } catch (error) {
+      pages.delete(key);
+      throw error;
+    } finally {
+      page.until = clock.monotonic() + MAX_AGE_MS;
+    }
   }
 
   async function render(page: Page, now: number, root: string): Promise<string> {
@@ -80,7 +92,6 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
   app.post(PATHS.poll, async (_context, next) => {
     await next();
     pages.clear();
-    overviews.clear();
   });
 
   app.get('/', (context) => {
@@ -88,11 +99,8 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
     const filter = { find: asked('find'), team: asked('team'), state: asked('state') };
     const query = { ...filter, page: pageOf(context.req.query('page')) };
     return answer(context, ['/', query], async () => {
-      const data = await overviews.get('', async () => {
-        const now = clock.now();
-        return { ...(await readOverview(content, now)), now };
-      });
-      const { now } = data;
+      const now = clock.now();
+      const data = await readOverview(content, now);
       const lists = listContext(now, './', data);
       const overview = overviewPage(data, content.monitor(), content.isScheduling(), query, lists);
       return { status: 200, body: await render(overview, now, './') };
@@ -146,39 +154,6 @@ export function createPage(content: WebContent): Hono<ConnectionEnv> {
     );
   }
   return app;
-}
-
-/** Values that are made once for all clients, and kept for a second. */
-class Kept<Value> {
-  readonly #clock: Clock;
-  readonly #entries = new Map<string, { readonly value: Promise<Value>; until: number }>();
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  async get(key: string, make: () => Promise<Value>): Promise<Value> {
-    const now = this.#clock.monotonic();
-    for (const [old, { until }] of this.#entries) if (until <= now) this.#entries.delete(old);
-    const known = this.#entries.get(key);
-    if (known !== undefined) return await known.value;
-    const entry = { value: make(), until: Infinity };
-    this.#entries.set(key, entry);
-    const [oldest] = this.#entries.keys();
-    if (this.#entries.size > MAX_KEPT && oldest !== undefined) this.#entries.delete(oldest);
-    try {
-      return await entry.value;
-    } catch (error) {
-      entry.until = -Infinity;
-      throw error;
-    } finally {
-      entry.until = Math.min(entry.until, this.#clock.monotonic() + MAX_AGE_MS);
-    }
-  }
-
-  clear(): void {
-    this.#entries.clear();
-  }
 }
 
 function pageOf(text: string | undefined): number {
