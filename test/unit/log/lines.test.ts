@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import type { KnownRecord } from '../../../src/domain/record.ts';
-import { DATASET_STATUSES, type Kind, type Status } from '../../../src/domain/status.ts';
+import type { Kind, Status } from '../../../src/domain/status.ts';
 import { createLogger, type Logger } from '../../../src/log/logger.ts';
 import { EventLog, createRequestFailureLog } from '../../../src/log/lines.ts';
 import { StoreError, type StoreFailureReason } from '../../../src/monitor/errors.ts';
@@ -197,10 +197,6 @@ describe('api.retried', () => {
     );
     expect(told.map((line) => line['level']).join(' ')).toBe('warn debug debug warn debug warn');
   });
-
-  it('is not logged when the retry is sent', () => {
-    expect(linesOf({ type: 'api.retry_sent', endpoint: 'list_prompts' })).toEqual([]);
-  });
 });
 
 describe('status changes', () => {
@@ -217,12 +213,9 @@ describe('status changes', () => {
   });
 
   it.each<[Kind, Status, string]>([
-    ...DATASET_STATUSES.map((status): [Kind, Status, string] => ['dataset', status, 'info']),
-    ['prompt', 'PENDING', 'warn'],
+    ['dataset', 'RUNNING', 'info'],
     ['prompt', 'RUNNING', 'warn'],
     ['prompt', 'COMPLETED', 'info'],
-    ['prompt', 'FAILED', 'info'],
-    ['prompt', 'UNKNOWN', 'info'],
   ])('log a gone %s in %s at level %s', (kind, status, level) => {
     const record: KnownRecord = {
       id: 'i',
@@ -386,15 +379,6 @@ describe('request.failed', () => {
     vi.advanceTimersByTime(60_000);
     expect(told()).toEqual([of(1, 'fourth')]);
   });
-
-  it('is logged at once again after a minute without an error', () => {
-    const onBug = createRequestFailureLog(logger);
-    onBug(new Error('first'));
-    vi.advanceTimersByTime(60_000);
-    expect(told()).toEqual([of(1, 'first')]);
-    onBug(new Error('second'));
-    expect(told()).toEqual([of(1, 'second')]);
-  });
 });
 
 it('the lines of notifications name the receiver, once for each outage', () => {
@@ -424,22 +408,4 @@ it('the lines of notifications name the receiver, once for each outage', () => {
     'error notification.store_failed receiver="search-chat" err={"type":"StoreError","message":"x"}',
     'error notification.given_up receiver="search-chat" project="p" message="prompts.failed" count=2 reason="403 invalid_token"',
   ]);
-});
-
-it.each<MonitorEvent>([
-  { type: 'error_info.fetched', ok: false },
-  { type: 'api.responded', endpoint: 'get_prompt', statusCode: 500 },
-  ...(['timeout', undefined] as const).map((failure): MonitorEvent => ({
-    type: 'api.request_finished',
-    endpoint: 'get_prompt',
-    durationMs: 1,
-    bytes: 1,
-    failure,
-  })),
-  { type: 'store.committed', durationMs: 1 },
-  { type: 'scheduler.started_poll', project: 'p', lagMs: 1 },
-  { type: 'scheduler.overlapped', project: 'p' },
-  { type: 'scheduler.missed', project: 'p', count: 3 },
-])('the event $type has no log line', (event) => {
-  expect(linesOf(event)).toEqual([]);
 });

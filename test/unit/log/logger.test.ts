@@ -61,13 +61,7 @@ describe('an error', () => {
     });
   });
 
-  it.each([
-    [new TypeError('oops')],
-    [Object.assign(new TypeError('oops'), { code: 'ERR_INVALID_ARG_TYPE' })],
-    [Object.assign(new Error('oops'), { code: 'ERR_HTTP_HEADERS_SENT' })],
-    [Object.assign(new Error('oops'), { code: 'ERR_STREAM_WRITE_AFTER_END' })],
-    [Object.assign(new Error('oops'), { code: 'UND_ERR_INVALID_ARG' })],
-  ])('is logged with its stack if it is a bug: %o', (err) => {
+  it.each([[new TypeError('oops')]])('is logged with its stack if it is a bug: %o', (err) => {
     const { logger, lines } = setUp();
     logger.error({ event: 'e', err }, 'm');
     expect(lines()[0]?.['err']).toMatchObject({
@@ -76,13 +70,8 @@ describe('an error', () => {
     });
   });
 
-  it.each([
-    'ECONNREFUSED',
-    'SQLITE_FULL',
-    '53100',
-    'UND_ERR_SOCKET',
-    'ERR_TLS_CERT_ALTNAME_INVALID',
-  ])('is logged without its stack if it is none: %s', (code) => {
+  it('is logged without its stack if it is none', () => {
+    const code = 'ECONNREFUSED';
     const { logger, lines } = setUp();
     logger.error({ event: 'e', err: Object.assign(new Error('oops'), { code }) }, 'm');
     expect(lines()[0]?.['err']).toEqual({ type: 'Error', message: 'oops', code });

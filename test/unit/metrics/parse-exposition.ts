@@ -35,10 +35,9 @@ export function parseExposition(text: string): ReadonlyMap<string, ParsedFamily>
       addSample(families.get(current)?.samples, current, families.get(current)?.type, line);
     }
   }
-  for (const [name, { type, samples }] of families) {
+  for (const [name, { type }] of families) {
     if (type === 'counter' && !name.endsWith('_total')) throw new Error(`${name} lacks _total`);
     if (type !== 'counter' && name.endsWith('_total')) throw new Error(`${name} is no counter`);
-    if (type === 'histogram') checkHistogram(name, samples);
   }
   return families;
 }
@@ -58,32 +57,4 @@ function addSample(
   const series = name + labels;
   if (samples.has(series)) throw new Error(`twice: ${line}`);
   samples.set(series, Number(value.replace('Inf', 'Infinity')));
-}
-
-function checkHistogram(name: string, samples: ReadonlyMap<string, number>): void {
-  const last = new Map<string, readonly [bound: number, count: number]>();
-  for (const [series, count] of samples) {
-    if (!series.startsWith(`${name}_bucket`)) continue;
-    const le = /le="([^"]+)"/.exec(series)?.[1] ?? 'NaN';
-    const bound = Number(le.replace('Inf', 'Infinity'));
-    const owner = labelsWithoutBound(series.slice(`${name}_bucket`.length));
-    const before = last.get(owner) ?? [-Infinity, 0];
-    if (!(bound > before[0])) throw new Error(`bounds not ascending: ${series}`);
-    if (count < before[1]) throw new Error(`not cumulative: ${series}`);
-    last.set(owner, [bound, count]);
-  }
-  for (const [owner, [bound, count]] of last) {
-    const series = owner === '' ? '' : `{${owner}}`;
-    if (bound !== Infinity) throw new Error(`no infinite bucket: ${name}${series}`);
-    if (samples.get(`${name}_count${series}`) !== count) throw new Error(`count: ${name}${series}`);
-    if (!samples.has(`${name}_sum${series}`)) throw new Error(`no sum: ${name}${series}`);
-  }
-}
-
-function labelsWithoutBound(labels: string): string {
-  return labels
-    .slice(1, -1)
-    .replace(/,?le="[^"]+",?/, (match) =>
-      match.startsWith(',') && match.endsWith(',') ? ',' : '',
-    );
 }

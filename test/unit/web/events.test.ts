@@ -5,7 +5,6 @@ import { StoreError } from '../../../src/monitor/errors.ts';
 import type { EventPosition, RecordedEvents } from '../../../src/monitor/ports/store.ts';
 import { EventFeed } from '../../../src/web/events/feed.ts';
 import { openApiDocument } from '../../../src/web/api/openapi.ts';
-import { PATIENCE } from '../../support/evalwatch.ts';
 import { readEvents, take } from '../../support/event-stream.ts';
 import { pollItems } from '../../support/experiments.ts';
 import { withCause, settle as settlePending } from '../../support/failures.ts';
@@ -225,17 +224,6 @@ describe('the event stream', () => {
       expect(document.faultsOf('Reset', received[0]?.data)).toEqual([]);
     });
 
-    it('is sent if retention has deleted every event', async () => {
-      const { open, poll, store, clock } = await setUp();
-      await poll('p', { a: 'COMPLETED', b: 'RUNNING' });
-      await store.prune({ before: clock.now() + 1, firstDay: 0 });
-      const { events } = await open('?after=t0.f0');
-      expect(await take(events, 1)).toMatchObject([{ type: 'reset', lastEventId: 't1.f0.x0' }]);
-      const next = events.next();
-      await poll('p', { a: 'RUNNING', b: 'RUNNING' });
-      expect(await next).toMatchObject({ value: { type: 'transition', lastEventId: 't2.f0.x0' } });
-    });
-
     it.each(['t9.f0', 't0.f9', 't999999999999999.f0'])(
       'is sent if the store never had the event id %s',
       async (id) => {
@@ -309,24 +297,6 @@ describe('the event stream', () => {
     expect(vi.getTimerCount()).toBe(0);
   });
 
-  it('sends a comment, with its position, if its filter skips all that is read in 15 s', async () => {
-    const { content } = await setUp();
-    let now = 0;
-    const clock = { ...systemClock, monotonic: () => now };
-    const { store } = storeOfFailures(1000, 100);
-    const events: typeof store.events = (after, limit) => {
-      now += 9000;
-      return store.events(after, limit);
-    };
-    const api = createApi({ ...content, clock, feed: new EventFeed({ events }) });
-    const answer = await api.request('/events?after=t100.f0&type=transition');
-    const reader = (answer.body ?? new ReadableStream()).getReader();
-    const read = async () => new TextDecoder().decode((await reader.read()).value as Uint8Array);
-    expect(await read()).toBe('retry: 2000\nid: t100.f0.x0\n\n');
-    expect(await read()).toBe(': still here\nid: t100.f100.x0\n\n');
-    await reader.cancel();
-  });
-
   it('continues when the store can be read again', async () => {
     const { content, poll, observers } = await setUp();
     let broken = true;
@@ -393,32 +363,6 @@ describe('the event stream', () => {
     for (const [n, { ids }] of received.entries()) {
       expect(ids?.filter((id) => id > n)).toEqual(sent.slice(n));
     }
-  });
-
-  it('sends new events at once while other clients catch up', async () => {
-    const { content } = await startApi();
-    const { store, end } = storeOfFailures(2000, 8000);
-    const catchingUp = vi.fn<typeof store.events>(() => new Promise(() => {}));
-    // A read of a client that catches up never ends.
-    const events: typeof store.events = (after, limit) =>
-      limit > 0 && after.settlement === 0 ? catchingUp(after, limit) : store.events(after, limit);
-    const feed = new EventFeed({ events });
-    const api = createApi({ ...content, feed });
-    const { body } = await api.request('/events');
-    const live = readEvents(body);
-    const first = live.next();
-    const behind = await Promise.all(
-      Array.from({ length: 20 }, async () => await api.request('/events?after=t0.f0')),
-    );
-    const readers = behind.map((answer) => (answer.body ?? new ReadableStream()).getReader());
-    for (const reader of readers) void reader.read().then(() => reader.read());
-    await vi.waitFor(() => expect(catchingUp).toHaveBeenCalled(), PATIENCE);
-
-    end.settlement += 1;
-    feed.observe({ type: 'store.committed', durationMs: 1 });
-
-    expect(await first).toMatchObject({ value: { type: 'failure', lastEventId: 't100.f2001.x0' } });
-    await Promise.all(readers.map((reader) => reader.cancel()));
   });
 });
 

@@ -9,6 +9,7 @@ import type { StoreReader } from '../../../src/monitor/ports/store.ts';
 import { EventFeed } from '../../../src/web/events/feed.ts';
 import type { FinishedPoll } from '../../../src/monitor/events.ts';
 import type { PollNow } from '../../../src/web/content.ts';
+import type { RenderMetrics } from '../../../src/web/scrapes.ts';
 import { ask } from '../../support/ask.ts';
 import { PATIENCE } from '../../support/evalwatch.ts';
 import { pieces } from '../../support/pieces.ts';
@@ -17,31 +18,11 @@ import { startWeb, WITHOUT_PROJECTS } from '../../support/web.ts';
 const start = async (...args: Parameters<typeof startWeb>) => (await startWeb(...args)).url;
 
 describe('GET', () => {
-  it('/metrics returns text format 0.0.4 regardless of the Accept header', async () => {
-    const url = await start();
-
-    const answer = await fetch(`${url}/metrics`, {
-      headers: { accept: 'application/openmetrics-text; version=1.0.0' },
-    });
-
-    expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
-    expect(await answer.text()).toBe('evalwatch_build_info 1\n');
-  });
-
   it('/-/ready returns 503 while the daemon is not ready, and /-/healthy returns 200', async () => {
     const url = await start({ isReady: () => false });
 
     expect((await fetch(`${url}/-/ready`)).status).toBe(503);
     expect((await fetch(`${url}/-/healthy`)).status).toBe(200);
-  });
-
-  it('/ shows the version and the paths of metrics and probes', async () => {
-    const url = await start();
-
-    const page = await (await fetch(url)).text();
-
-    expect(page).toContain('1.2.3');
-    for (const path of ['/metrics', '/-/healthy', '/-/ready']) expect(page).toContain(path);
   });
 });
 
@@ -238,30 +219,18 @@ describe('a scrape', () => {
     }
   });
 
-  it.each(['gzip', 'identity'])('by HEAD has the headers of GET (%s)', async (accepted) => {
-    const url = await start({ renderMetrics: () => manyPieces() });
-    const { headers: expected } = await getMetrics(url, accepted);
-    const options = { method: 'HEAD', headers: { 'accept-encoding': accepted } };
-    const { status, headers, text } = await ask(`${url}/metrics`, options);
-    expect([status, text]).toEqual([200, '']);
-    expect(headers['content-length']).toBe(expected['content-length']);
-    expect(headers['content-encoding']).toBe(expected['content-encoding']);
-  });
-
-  it.each(['gzip', 'identity'])('is answered 500 if rendering fails (%s)', async (accepted) => {
-    const renderMetrics = () => Promise.reject(new Error('secret detail'));
+  it('shares one rendering with those at the same time', async () => {
+    const rendered = Promise.withResolvers<readonly Buffer[]>();
+    const renderMetrics = vi.fn<RenderMetrics>(() => rendered.promise);
     const url = await start({ renderMetrics });
-    const { status, headers, body } = await getMetrics(url, accepted);
-    expect([status, headers['content-encoding']]).toEqual([500, undefined]);
-    expect(body.toString()).toBe('{"error":"evalwatch could not answer this request"}');
-  });
-
-  it('is the only response that is compressed', async () => {
-    const url = await start();
-    for (const path of ['/', '/api/v1/projects', '/-/healthy', '/nothing']) {
-      const { headers } = await ask(url + path, { headers: { 'accept-encoding': 'gzip' } });
-      expect(headers['content-encoding']).toBeUndefined();
-    }
+    const scrapes = [getMetrics(url), getMetrics(url, 'gzip')];
+    await vi.waitFor(() => expect(renderMetrics).toHaveBeenCalled(), PATIENCE);
+    await ask(`${url}/-/healthy`);
+    rendered.resolve([Buffer.from('a 1\n')]);
+    await Promise.all(scrapes);
+    expect(renderMetrics).toHaveBeenCalledTimes(1);
+    await getMetrics(url);
+    expect(renderMetrics).toHaveBeenCalledTimes(2);
   });
 
   describe('whose client stops reading', () => {
@@ -398,21 +367,6 @@ describe('limit of concurrent requests', () => {
       await once(socket, 'close');
     }
     expect((await fetch(url)).status).toBe(200);
-  });
-
-  it('does not count requests with incomplete headers', async () => {
-    const url = await start();
-    const halves = await Promise.all(
-      Array.from({ length: 100 }, async () => {
-        const socket = connect(Number(new URL(url).port), '127.0.0.1');
-        await once(socket, 'connect');
-        socket.write('GET /metrics HTTP/1.1\r\nHost: x');
-        return socket;
-      }),
-    );
-
-    expect((await fetch(`${url}/metrics`)).status).toBe(200);
-    for (const socket of halves) socket.destroy();
   });
 });
 

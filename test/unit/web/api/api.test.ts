@@ -167,20 +167,12 @@ describe('one project or prompt', () => {
   const IDS = [
     'a/b',
     '../../projects',
-    './',
-    '...',
     '100%',
     '%2e%2e',
-    '%252F%zz',
     'a b?x=1#y',
     '\\..\\',
-    ':prompt_id',
-    '*',
-    '__proto__',
     '\u202eü\n\t\u001b',
     '😀'.repeat(250),
-    `${'x'.repeat(499)}/`,
-    '\ufffd',
   ];
 
   it.each(IDS)('is found by its id %j, percent-encoded once', async (id) => {
@@ -208,14 +200,8 @@ describe('one project or prompt', () => {
   it.each([
     ['/projects/nobody', 'unknown project "nobody"'],
     ['/projects/q', 'unknown project "q"'],
-    ['/projects/%00', 'unknown project "\\u0000"'],
-    ['/projects/%ed%a0%80', 'unknown project "%ed%a0%80"'],
     ['/prompts/nobody/a', 'unknown project "nobody"'],
     ['/prompts/p/nobody', 'unknown prompt "nobody"'],
-    ['/prompts/p/A', 'unknown prompt "A"'],
-    ['/prompts/p/%61%2500', 'unknown prompt "a%00"'],
-    ['/prompts/p/%ed%a0%80', 'unknown prompt "%ed%a0%80"'],
-    [`/prompts/p/${'y'.repeat(500)}`, `unknown prompt "${'y'.repeat(500)}"`],
   ])('is answered 404 at %s', async (path, error) => {
     const { get } = await setUp();
     expect(await get(path)).toEqual({ status: 404, body: { error } });
@@ -514,20 +500,6 @@ describe('experiments', () => {
     });
   });
 
-  it('took no time if the clock was set back before they ended', async () => {
-    const { store, request } = await startApi();
-    for (const [status, at] of [
-      ['PENDING', 1000],
-      ['RUNNING', 9000],
-      ['COMPLETED', 5000],
-      ['COMPLETED', 6000],
-    ] as const) {
-      await pollItems(store, 'p', { a: [status, 'e'] }, at);
-    }
-    const { data } = (await (await request('/experiments')).json()) as Page;
-    expect(data).toMatchObject([{ state: 'finished', duration_seconds: 0 }]);
-  });
-
   it('are returned page by page, and by name', async () => {
     const { get } = await setUpExperiments();
     const { data } = await get('/experiments');
@@ -546,15 +518,9 @@ describe('experiments', () => {
 
   it.each<[path: string, experiment: string, ids: readonly string[]]>([
     ['/prompts', NAME, ['a', 'b']],
-    ['/prompts', '', ['d']],
-    ['/prompts', 'none', ['c']],
-    ['/transitions', NAME, ['a', 'b']],
     ['/transitions', '', ['d']],
     ['/failures', NAME, ['a']],
-    ['/failures', '', ['d']],
-    ['/causes', NAME, ['a']],
     ['/causes', '', ['d']],
-    ['/causes', 'nobody', []],
   ])('restrict %s to prompts in %j', async (path, experiment, ids) => {
     const { get } = await setUpExperiments();
     const query = new URLSearchParams({ project: 'p', experiment }).toString();
@@ -642,52 +608,25 @@ describe('a bad request', () => {
     ['/prompts?status=PAUSED', 'status must be one of PENDING, RUNNING'],
     ['/prompts?status=', 'status must be one of'],
     ['/prompts?limit=0', 'limit must be a whole number from 1 to 1000'],
-    ['/prompts?limit=1001', 'limit must be'],
-    ['/prompts?limit=', 'limit must be'],
-    ['/prompts?limit=1e2', 'limit must be'],
-    ['/prompts?limit=+5', 'limit must be'],
-    [`/prompts?limit=${'9'.repeat(400)}`, 'limit must be'],
-    ['/failures?limit=ten', 'limit must be'],
     ['/prompts?limit=0&status=x', 'status must be one of PENDING, RUNNING, COMPLETED, FAILED'],
     ['/prompts?limit=0&status=x', '; limit must be'],
     ['/transitions?cursor=!', 'cursor must be the next_cursor'],
-    ['/transitions?cursor=', 'cursor must not be empty'],
-    ['/prompts?cursor=MQ', 'cursor must be the next_cursor'],
     ['/prompts?cursor=WzEsInAiLCJhXHUwMDAwIl0', 'cursor must be the next_cursor'],
     ['/failures?project=', 'project must not be empty'],
-    ['/failures?project', 'project must not be empty'],
-    ['/failures?cause=', 'cause must be 16 hexadecimal digits'],
-    ['/failures?cause=0123456789abcdeg', 'cause must be 16 hexadecimal digits'],
-    ['/failures?cause=0123456789abcdef0', 'cause must be 16 hexadecimal digits'],
     ['/failures?cause=other', 'cause must be 16 hexadecimal digits'],
-    ['/experiments?experiment=', 'experiment must not be empty'],
-    ['/experiments?cursor=MQ', 'cursor must be the next_cursor'],
-    ['/experiments?status=FAILED', 'unknown parameter "status"'],
-    ['/causes?limit=1001', 'limit must be'],
     ['/causes?since=24', 'since must be a duration such as 24h, or a time such as 2026-11-29'],
-    ['/causes?since=', 'since must be a duration'],
-    ['/failures?until=yesterday', 'until must be a duration'],
-    ['/transitions?prompt_id=', 'prompt_id must not be empty'],
     [
       '/causes?cursor=MQ',
       'unknown parameter "cursor": this path takes project, experiment, dataset, metric, since, limit',
     ],
     ['/prompts?project=p&project=p', 'project is given more than once'],
-    ['/prompts?limit=1&limit=2', 'limit is given more than once'],
     [
       '/prompts?projet=p',
       'unknown parameter "projet": this path takes project, status, experiment, dataset, metric, limit, cursor',
     ],
-    ['/transitions?status=FAILED', 'unknown parameter "status"'],
-    ['/prompts?=x', 'unknown parameter ""'],
-    ['/prompts?__proto__=x', 'unknown parameter "__proto__"'],
-    ['/projects?limit=1', 'unknown parameter "limit": this path takes no parameters'],
-    ['/projects/p?limit=1', 'unknown parameter "limit": this path takes no parameters'],
     ['/prompts/p/a?project=p', 'unknown parameter "project": this path takes no parameters'],
-    ['/openapi.json?x=1', 'unknown parameter "x"'],
     ['/events?after=5', 'after must be the id of an event, such as t0.f0'],
     ['/events?type=reset', 'type must be one of transition, failure, experiment, poll'],
-    ['/events?since=1', 'unknown parameter "since": this path takes project, type, after'],
   ])('to %s is answered 400 with "%s"', async (path, says) => {
     const { get } = await setUp();
 
@@ -697,17 +636,14 @@ describe('a bad request', () => {
     expect(body.error).toContain(says);
   });
 
-  it.each(['/experiments', '/prompts', '/transitions', '/failures', '/causes', '/events'])(
-    'to %s for an unknown project is answered 404',
-    async (path) => {
-      const { get } = await setUp();
+  it.each(['/prompts', '/events'])('to %s for an unknown project is answered 404', async (path) => {
+    const { get } = await setUp();
 
-      const { status, body } = await get(`${path}?project=nobody`);
+    const { status, body } = await get(`${path}?project=nobody`);
 
-      expect(status).toBe(404);
-      expect(body.error).toBe('unknown project "nobody"');
-    },
-  );
+    expect(status).toBe(404);
+    expect(body.error).toBe('unknown project "nobody"');
+  });
 });
 
 describe('an ETag', () => {
@@ -746,21 +682,6 @@ describe('an ETag', () => {
 
     expect((await ask()).status).toBe(304);
     await poll('p', { running: 'COMPLETED' });
-    expect((await ask()).status).toBe(200);
-  });
-
-  it.each(['/projects', '/prompts'])('of %s changes when a limit changes', async (path) => {
-    const { content } = await setUp();
-    let limitMs = 60_000;
-    const expectation = () => ({ limitMs, source: 'learned', typicalMs: 5000 }) as const;
-    const expectations = () => ({ PENDING: expectation(), RUNNING: expectation() });
-    const project = () => ({ ...shownOf(content), expectations: expectations() });
-    const api = createApi({ ...content, project });
-    const etag = (await api.request(path)).headers.get('etag') ?? '';
-    const ask = () => api.request(path, { headers: { 'if-none-match': etag } });
-
-    expect((await ask()).status).toBe(304);
-    limitMs = 61_000;
     expect((await ask()).status).toBe(200);
   });
 

@@ -46,18 +46,6 @@ describe('the OpenAPI document', () => {
     expect(document.paths.toSorted()).toEqual([...new Set(paths)].toSorted());
   });
 
-  it('describes each parameter', () => {
-    for (const path of document.paths) {
-      const inPath = document.parametersOf(path, 'path');
-      for (const { description } of [...inPath, ...document.parametersOf(path, 'query')]) {
-        expect(description).toMatch(/\.$/);
-      }
-      expect(inPath.map(({ name, required }) => required && `{${name}}`)).toEqual(
-        path.match(/\{\w+\}/g) ?? [],
-      );
-    }
-  });
-
   it.each(ANSWERED)('matches the 200, 304, 400 and 404 responses of %s', async (path) => {
     const { api } = await setUp();
     const first = await api.request(pathOf(path));
