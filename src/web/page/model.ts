@@ -1,19 +1,10 @@
 import { ownTurn } from '../../domain/turns.ts';
-import { NO_PROMPTS, type PromptCounts } from '../../domain/experiment.ts';
+import { NO_PROMPTS } from '../../domain/experiment.ts';
 import { isStuck, type StateExpectation, expectationIn } from '../../domain/limits.ts';
 import { UNFINISHED_STATUSES } from '../../domain/status.ts';
 import type { PromptStatus, UnfinishedStatus } from '../../domain/status.ts';
 import { unlessStoreFails } from '../../monitor/errors.ts';
-import type {
-  CauseList,
-  ExperimentRow,
-  FailureRow,
-  MoveCount,
-  ProjectSnapshot,
-  StatusRow,
-  StoreSnapshot,
-  TransitionRow,
-} from '../../monitor/ports/store.ts';
+import type { ProjectSnapshot, StatusRow } from '../../monitor/ports/store.ts';
 import type { ProjectState } from '../../rows/fields.ts';
 import type { ShownProject, WebContent } from '../content.ts';
 import { historyStart, SPAN_MS, statusHistory, type StatusHistory } from './plot.ts';
@@ -58,28 +49,8 @@ export interface PageData {
   readonly store: Reading | undefined;
 }
 
-/** Result of one reading of the store. */
-export interface Reading {
-  readonly snapshot: StoreSnapshot;
-  /** Moves of the last day. */
-  readonly moves: readonly MoveCount[];
-  /** Time before which the moves are unknown, because of retention or of the maximum. Epoch ms. */
-  readonly knownSince: number;
-  /** Failures of the last day, by project; projects without any are absent. */
-  readonly failureCounts: ReadonlyMap<string, number>;
-  /** Causes of the failures of the last day. */
-  readonly causes: CauseList;
-  readonly failures: readonly FailureRow[];
-  readonly transitions: readonly TransitionRow[];
-  /** Longest first. */
-  readonly waiting: readonly StatusRow[];
-  /** Empty on the overview. */
-  readonly prompts: readonly StatusRow[];
-  /** Last move first; empty on the overview. */
-  readonly experiments: readonly ExperimentRow[];
-  /** Prompts without one, by status. */
-  readonly withoutExperiment: PromptCounts;
-}
+/** Result of one reading of the store: moves, failures and causes of the last day, and the rows of each list. */
+export type Reading = Awaited<ReturnType<typeof read>>;
 
 /** What the page of an experiment, and of a prompt, shows. */
 export type ExperimentData = NonNullable<Awaited<ReturnType<typeof readExperiment>>>;
@@ -199,7 +170,7 @@ async function read(
   limits: (typeof ROWS_SHOWN)[keyof typeof ROWS_SHOWN],
   project?: string,
   status?: PromptStatus,
-): Promise<Reading> {
+) {
   const dayAgo = now - DAY_MS;
   const reading = readSnapshot(project);
   const history = { project, since: historyStart(now), spanMs: SPAN_MS, limit: MAX_MOVES };
@@ -226,10 +197,22 @@ async function read(
     project === undefined ? [] : store.experiments({ project, limit: limits.experiments }),
     project === undefined ? NO_PROMPTS : store.withoutExperiment(project),
   ]);
-  const failureCounts = new Map(counts.map((each) => [each.project, each.count]));
-  const knownSince = Math.max(since, now - retentionMs);
-  const rows = { failures, transitions, waiting, prompts, experiments, withoutExperiment };
-  return { snapshot, moves, knownSince, failureCounts, causes, ...rows };
+  return {
+    snapshot,
+    moves,
+    /** Time before which the moves are unknown, because of retention or of the maximum. Epoch ms. */
+    knownSince: Math.max(since, now - retentionMs),
+    /** Projects without any are absent. */
+    failureCounts: new Map(counts.map((each) => [each.project, each.count])),
+    causes,
+    failures,
+    transitions,
+    /** Longest first. */
+    waiting,
+    prompts,
+    experiments,
+    withoutExperiment,
+  };
 }
 
 function viewsOf(
@@ -274,7 +257,7 @@ export function waitOf(
  * Returns the prompts of these projects that have waited longest. Reads one project and status after the other, the oldest
  * first, until no other one can have a prompt that has waited longer: most often the first is enough.
  */
-export async function longestWaiting(
+async function longestWaiting(
   store: Pick<WebContent['store'], 'statuses'>,
   projects: readonly ProjectSnapshot[],
 ): Promise<readonly StatusRow[]> {

@@ -123,10 +123,8 @@ describe('a receiver by HTTP', () => {
 
   const page = '\n<!DOCTYPE html><title>Log in at 5ecret.example.com</title>';
   const advice = expect.any(String) as string;
-  const date = new Date(Date.now() + 1_800_000).toUTCString();
   it.each<readonly [string, Answer, object]>([
     ['Slack: 403', { status: 403, body: 'invalid_token' }, { reason: '403 invalid_token' }],
-    ['Slack: 404', { status: 404, body: 'no_service' }, { reason: '404 no_service' }],
     [
       'Discord: 404',
       { status: 404, body: '{"message": "Unknown Webhook", "code": 10015}' },
@@ -144,11 +142,6 @@ describe('a receiver by HTTP', () => {
       { reason: '429 rate_limited', retryAfterMs: 30_000 },
     ],
     [
-      '429 with a date',
-      { status: 429, headers: { 'retry-after': date } },
-      { retryAfterMs: expect.toSatisfy((ms: number) => ms > 1_000_000 && ms <= 1_800_000) },
-    ],
-    [
       '429 with days',
       { status: 429, headers: { 'retry-after': '200000' } },
       { retryAfterMs: 3_600_000 },
@@ -163,26 +156,11 @@ describe('a receiver by HTTP', () => {
       { reason: '400 Bad Request' },
     ],
     [
-      'a decoded parameter',
-      { status: 400, body: 'no sig a+b c/de' },
-      { reason: '400 Bad Request' },
-    ],
-    [
       'an encoded parameter',
       { status: 400, body: 'no sig a%2Bb%20c' },
       { reason: '400 Bad Request' },
     ],
-    [
-      '500 with seconds',
-      { status: 500, headers: { 'retry-after': '7' } },
-      { reason: '500 Internal Server Error', retryAfterMs: 7000 },
-    ],
     ['200 with a page', { body: page }, { reason: '200 with a page of HTML' }],
-    [
-      '200 with a long page',
-      { body: `<!-- 5ecret -->${page}${'x'.repeat(500_000)}` },
-      { reason: '200 with a page of HTML' },
-    ],
   ])('says what it answers: %s', async (_, answer, expected) => {
     await using receiver = await startReceiver(answering(answer));
     const { status: statusCode = 200 } = answer;
@@ -405,11 +383,6 @@ describe('a mail server', () => {
       },
     ],
     [
-      'the sender',
-      { onMailFrom: (_, __, done) => done(refusing(553, 'not yours: evalwatch@example.com')) },
-      { ok: false, reason: 'the sender is refused (553)', advice: expect.stringMatching('`from`') },
-    ],
-    [
       'a client without a login',
       { onMailFrom: (_, __, done) => done(refusing(530, '5.7.0 Authentication required')) },
       {
@@ -427,11 +400,6 @@ describe('a mail server', () => {
             .on('end', () => done(refusing(554, '5.7.1 spam, see https://example.com'))),
       },
       { ok: false, reason: 'the message is refused (554 5.7.1)', advice: expect.any(String) },
-    ],
-    [
-      'the client',
-      { onConnect: (_, done) => done(refusing(554, '5.7.1 127.0.0.1 is listed')) },
-      { ok: false, reason: 'the server refuses (554 5.7.1)', advice: expect.any(String) },
     ],
     [
       'one of two recipients',

@@ -174,18 +174,7 @@ describe('the page of an experiment', () => {
     expect(text).not.toContain('page 7');
   });
 
-  it.each([
-    'a/b',
-    '..%2f',
-    '...',
-    'a b',
-    '100%',
-    '%2e%2e',
-    '?x=1#y',
-    'ü\u202E',
-    '__proto__',
-    '"><b>',
-  ])(
+  it.each(['a/b', '%2e%2e', '?x=1#y', '"><b>'])(
     'is reachable through its link on the page of the project for the name %j',
     async (experiment) => {
       await using world = await setUp();

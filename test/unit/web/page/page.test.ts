@@ -773,7 +773,7 @@ describe('project page', () => {
     expect(html).toContain('&lt;script&gt;');
   });
 
-  it.each(['a/b', '..%2f', 'a b', '100%', '?x=1#y', 'ü\u202E', '__proto__'])(
+  it.each(['a/b', '?x=1#y', 'ü\u202E'])(
     'is reachable through its link on the overview for the id %j',
     async (id) => {
       await using world = await setUp();

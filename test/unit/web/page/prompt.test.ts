@@ -214,13 +214,7 @@ describe('the page of a prompt', () => {
 
   it.each([
     'a/b',
-    '../..',
-    '...',
-    '?x=1#y',
-    '100%',
     '%2e%2e',
-    '\\..\\',
-    '__proto__',
     '"><script>alert(1)</script>',
     'ü\u202E\n\u001b[2J',
     '😀'.repeat(250),
