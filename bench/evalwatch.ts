@@ -111,6 +111,7 @@ async function openMetrics(task: Task) {
     version,
     revision: 'bench',
     storeInfo: engine.opened.info,
+    logLines: { debug: 0, info: 0, warn: 0, error: 0 },
     clock: systemClock,
     store: engine.store,
     healthOf: (id) => engine.health(id) ?? NEVER_POLLED,

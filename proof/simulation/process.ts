@@ -91,7 +91,7 @@ function tracingLogger(kernel: Kernel, name: string): Logger {
     warn: write('warn'),
     error: write('error'),
     setLevel: () => {},
-    onLine: () => {},
+    written: { debug: 0, info: 0, warn: 0, error: 0 },
   };
 }
 

@@ -77,6 +77,7 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     version,
     revision: options.revision,
     storeInfo: engine.opened.info,
+    logLines: logger.written,
     ...(worker && { worker }),
     clock,
     store: {
@@ -98,7 +99,6 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     onError: endProcess,
   });
   worker?.onChange((change) => metrics.changeOwnership(change));
-  logger.onLine((level) => metrics.countLogLine(level));
   const feed = new EventFeed(store, worker && FOLLOW_INTERVAL_MS);
   const monitor = new MonitorWatch(clock);
   const observers = [metrics.observe, feed.observe, monitor.observe];
@@ -125,7 +125,6 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
         await learned;
         return await metrics.render();
       },
-      metricsContentType: metrics.contentType,
       isScheduling: () => scheduling.isActive(),
       isReady: () => scheduling.isActive() && engine.opened.isInPlace(),
       isLifecycleEnabled: () => engine.config.web.enableLifecycle,

@@ -1,6 +1,6 @@
 import { writeSync } from 'node:fs';
 import { pino } from 'pino';
-import { LOG_LEVELS, type LogLevel } from '../domain/options.ts';
+import type { LogLevel } from '../domain/options.ts';
 import { visibleJson } from '../domain/visible.ts';
 import { isBug } from '../monitor/errors.ts';
 
@@ -15,8 +15,8 @@ type Write = (fields: LogFields, msg: string) => void;
 /** Writes log lines; `msg` is a static text. */
 export interface Logger extends Readonly<Record<LogLevel, Write>> {
   setLevel(level: LogLevel): void;
-  /** Calls `listener` for each line written, those before this call included. A second listener replaces the first. */
-  onLine(listener: (level: LogLevel) => void): void;
+  /** Number of lines written, by level. */
+  readonly written: Readonly<Record<LogLevel, number>>;
 }
 
 export interface LoggerOptions {
@@ -37,7 +37,6 @@ export interface Destination {
 /** JSON lines by pino: `level` as a word, `time` ISO 8601 UTC (docs/specification.md#log-lines). */
 export function createLogger({ level, destination, onFatalError }: LoggerOptions): Logger {
   const written: Record<LogLevel, number> = { debug: 0, info: 0, warn: 0, error: 0 };
-  let listener: ((level: LogLevel) => void) | undefined;
   let isDead = false;
   const lines = pino(
     {
@@ -63,7 +62,6 @@ export function createLogger({ level, destination, onFatalError }: LoggerOptions
         return;
       }
       written[word] += 1;
-      listener?.(word);
     };
   }
 
@@ -75,12 +73,7 @@ export function createLogger({ level, destination, onFatalError }: LoggerOptions
     setLevel(next) {
       lines.level = next;
     },
-    onLine(next) {
-      for (const word of LOG_LEVELS) {
-        for (let line = 0; line < written[word]; line += 1) next(word);
-      }
-      listener = next;
-    },
+    written,
   };
 }
 

@@ -1,4 +1,3 @@
-import type { LogLevel } from '../domain/options.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { MonitorEvent, Observer } from '../monitor/events.ts';
 import type { ExpectationsOf } from '../domain/limits.ts';
@@ -6,7 +5,7 @@ import type { Clock } from '../monitor/ports/clock.ts';
 import type { ExperimentRow, PollHealth, Store, StoreSnapshot } from '../monitor/ports/store.ts';
 import type { ConfiguredProject, ProjectSchedule } from '../monitor/ports/watched-project.ts';
 import { renderFamilies, renderLabel, toSeconds, type Family } from './exposition.ts';
-import { ProcessMetrics, type BuildInfo } from './process-metrics.ts';
+import { ProcessMetrics, type ProcessInfo } from './process-metrics.ts';
 import { PROJECT_FAMILIES, ProjectCounts, type ScrapedProject } from './project-metrics.ts';
 
 /** How long a scrape waits for the store. Prometheus gives up after 10 s. */
@@ -14,7 +13,7 @@ const READ_TIMEOUT_MS = 2000;
 /** Slow reads in a row from which on each counts as a failure: after one, the store may be busy with a large commit. */
 const MAX_SLOW_READS = 3;
 
-export interface MetricsOptions extends BuildInfo {
+export interface MetricsOptions extends ProcessInfo {
   readonly clock: Clock;
   readonly store: Pick<Store, 'size'> & { snapshot(): Promise<ScrapedStore> };
   /** Reads the experiments that these projects show. It is absent, or answers undefined, if they show none. */
@@ -153,7 +152,6 @@ const RECEIVER_FAMILIES: readonly Family<ScrapedReceiver>[] = [
  * in project-metrics.ts, those that this process counts in process-metrics.ts, what else a scrape reads in this one.
  */
 export class Metrics {
-  readonly contentType = 'text/plain; version=0.0.4; charset=utf-8';
   readonly #options: MetricsOptions;
   readonly #process: ProcessMetrics;
   #configured: ReadonlyMap<string, ConfiguredProject> = new Map();
@@ -212,10 +210,6 @@ export class Metrics {
     for (const { project } of taken) {
       if (this.#configured.has(project)) this.#projects.set(project, new ProjectCounts(project));
     }
-  }
-
-  countLogLine(level: LogLevel): void {
-    this.#process.countLogLine(level);
   }
 
   /**

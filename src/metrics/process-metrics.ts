@@ -3,10 +3,12 @@ import { LOG_LEVELS, type LogLevel } from '../domain/options.ts';
 import { STORE_FAILURE_REASONS } from '../monitor/errors.ts';
 import { ENDPOINTS, REQUEST_FAILURE_REASONS, type MonitorEvent } from '../monitor/events.ts';
 
-export interface BuildInfo {
+export interface ProcessInfo {
   readonly version: string;
   readonly revision: string;
   readonly storeInfo: { readonly engine: 'sqlite' | 'postgresql'; readonly version: string };
+  /** Number of log lines written, which grows. */
+  readonly logLines: Readonly<Record<LogLevel, number>>;
 }
 
 /** Status codes that have a label of their own. All others are `other`, so that a service causes few series. */
@@ -119,10 +121,13 @@ export class ProcessMetrics {
     registers: this.#registers,
   });
 
+  readonly #logLines: ProcessInfo['logLines'];
   #isConfigLoaded = true;
 
   /** Every series begins at 0. The process starts with a configuration that was loaded `at`, epoch ms. */
-  constructor({ version, revision, storeInfo }: BuildInfo, isWorker: boolean, at: number) {
+  constructor(info: ProcessInfo, isWorker: boolean, at: number) {
+    const { version, revision, storeInfo, logLines } = info;
+    this.#logLines = logLines;
     for (const endpoint of ENDPOINTS) {
       for (const code of [...STATUS_CODES, 'other']) this.#apiRequests.inc({ endpoint, code }, 0);
       for (const reason of REQUEST_FAILURE_REASONS) {
@@ -136,7 +141,6 @@ export class ProcessMetrics {
     if (!isWorker) this.#registry.removeSingleMetric('evalwatch_store_commits_refused_total');
     this.#storeInfo.set(storeInfo, 1);
     this.#loaded(at);
-    for (const level of LOG_LEVELS) this.#logMessages.inc({ level }, 0);
     const sqlite_version = storeInfo.engine === 'sqlite' ? storeInfo.version : '';
     const node_version = process.versions.node;
     this.#buildInfo.set({ version, revision, node_version, sqlite_version }, 1);
@@ -181,10 +185,6 @@ export class ProcessMetrics {
     }
   }
 
-  countLogLine(level: LogLevel): void {
-    this.#logMessages.inc({ level });
-  }
-
   #loaded(at: number): void {
     this.#isConfigLoaded = true;
     this.#configReloadSuccessTime.set(at / 1000);
@@ -192,6 +192,8 @@ export class ProcessMetrics {
 
   async render(isWebConfigValid: boolean): Promise<string> {
     this.#configReloadSuccessful.set(this.#isConfigLoaded && isWebConfigValid ? 1 : 0);
+    this.#logMessages.reset();
+    for (const level of LOG_LEVELS) this.#logMessages.inc({ level }, this.#logLines[level]);
     // prom-client writes a spelling that some parsers reject.
     return (await this.#registry.metrics()).replaceAll(/ Nan$/gm, ' NaN');
   }

@@ -60,7 +60,7 @@ export function createApp(
     }),
   );
 
-  app.get(PATHS.metrics, createScrapes(content.renderMetrics, content.metricsContentType));
+  app.get(PATHS.metrics, createScrapes(content.renderMetrics));
   app.route('/', createPage(content));
   app.route(PATHS.api, createApi(content));
 

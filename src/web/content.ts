@@ -18,7 +18,6 @@ export interface WebContent {
   readonly retentionMs: number;
   readonly feed: EventFeed;
   readonly renderMetrics: RenderMetrics;
-  readonly metricsContentType: string;
   /** Whether the scheduler is running, not stopping, and with several workers this one is connected. */
   isScheduling(): boolean;
   /** The same, and the store is in its place. */

@@ -17,10 +17,7 @@ export type RenderMetrics = () => Promise<readonly Uint8Array[]>;
  * Creates the handler of scrapes. Scrapes at the same time share one exposition. It is kept in gzip, a twentieth of its size,
  * and decompressed while a client reads it that does not take gzip: so slow readers hold little memory.
  */
-export function createScrapes(
-  render: RenderMetrics,
-  contentType: string,
-): (context: Context) => Promise<Response> {
+export function createScrapes(render: RenderMetrics): (context: Context) => Promise<Response> {
   /** The whole exposition is made before its answer begins: until then, an error can still be answered 500. */
   async function make() {
     const pieces = await render();
@@ -35,7 +32,7 @@ export function createScrapes(
       underWay = undefined;
     });
     const { length, zipped } = await underWay;
-    context.header('content-type', contentType);
+    context.header('content-type', 'text/plain; version=0.0.4; charset=utf-8');
     context.header('vary', 'accept-encoding');
     const encodings = { supports: ['gzip', 'identity'], default: 'identity' };
     if (accepts(context, { header: 'Accept-Encoding', ...encodings }) === 'gzip') {

@@ -61,6 +61,7 @@ export async function scrapeOf(
       version: '1.2.3',
       revision: 'abc',
       storeInfo: { engine: 'sqlite', version: '3.54.0' },
+      logLines: { debug: 0, info: 0, warn: 0, error: 0 },
       clock,
       store,
       schedule: () => ({ nextPollAt: clock.now(), maxIntervalSeconds: 30 }),

@@ -32,7 +32,6 @@ export const WITHOUT_PROJECTS: WebContent = {
   retentionMs: 1000,
   feed: new EventFeed(store),
   renderMetrics: () => pieces('evalwatch_build_info 1\n'),
-  metricsContentType: 'text/plain; version=0.0.4; charset=utf-8',
   isScheduling: () => true,
   isReady: () => true,
   isLifecycleEnabled: () => false,

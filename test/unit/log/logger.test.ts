@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createLogger, type Destination, type LoggerOptions } from '../../../src/log/logger.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
-import { LOG_LEVELS, type LogLevel } from '../../../src/domain/options.ts';
+import { LOG_LEVELS } from '../../../src/domain/options.ts';
 
 function setUp(options: Partial<LoggerOptions> = {}) {
   const texts: string[] = [];
@@ -104,17 +104,12 @@ describe('the log level', () => {
   });
 });
 
-describe('the line listener', () => {
-  it('is called for every line written, including earlier ones, and for no other', () => {
-    const { logger } = setUp({ level: 'info' });
-    const told: LogLevel[] = [];
-    logger.warn({ event: 'e' }, 'm');
-    logger.debug({ event: 'e' }, 'm');
-    logger.onLine((level) => told.push(level));
-    logger.error({ event: 'e' }, 'm');
-    logger.debug({ event: 'e' }, 'm');
-    expect(told).toEqual(['warn', 'error']);
-  });
+it('counts the lines that are written, by level', () => {
+  const { logger } = setUp({ level: 'info' });
+  logger.warn({ event: 'e' }, 'm');
+  logger.debug({ event: 'e' }, 'm');
+  logger.error({ event: 'e' }, 'm');
+  expect(logger.written).toEqual({ debug: 0, info: 0, warn: 1, error: 1 });
 });
 
 describe('a destination that fails', () => {
@@ -134,12 +129,10 @@ describe('a destination that fails', () => {
         logger.error({ event: 'daemon.dying', err: error }, 'm');
       },
     });
-    const told: LogLevel[] = [];
-    logger.onLine((level) => told.push(level));
     logger.info({ event: 'e' }, 'm');
     logger.info({ event: 'e' }, 'm');
     expect(deaths.map((error) => error.message)).toEqual(['broken pipe']);
     expect(tries).toBe(1);
-    expect(told).toEqual([]);
+    expect(logger.written.info).toBe(0);
   });
 });

@@ -286,10 +286,10 @@ describe('the metrics', () => {
   });
 
   it('count log lines by level', async () => {
-    const { metrics, scrape } = setUp();
-    metrics.countLogLine('error');
-    metrics.countLogLine('error');
-    expect((await scrape()).get('evalwatch_log_messages_total{level="error"}')).toBe(2);
+    const logLines = { debug: 0, info: 0, warn: 0, error: 2 };
+    const { scrape } = setUp({ logLines });
+    logLines.error += 1;
+    expect((await scrape()).get('evalwatch_log_messages_total{level="error"}')).toBe(3);
   });
 
   it('keep the time of the last successful reload after a failed one', async () => {

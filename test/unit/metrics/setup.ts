@@ -55,6 +55,7 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
     version: '1.2.3',
     revision: 'abc',
     storeInfo: { engine: 'sqlite', version: '3.54.0' },
+    logLines: { debug: 0, info: 0, warn: 0, error: 0 },
     clock,
     store: {
       snapshot: async () => snapshotOf([]),
