@@ -2,7 +2,7 @@
 import { openSync, closeSync } from 'node:fs';
 import { systemClock } from '../src/app/clock.ts';
 import { openEngine } from '../src/app/engine.ts';
-import { endProcess, version } from '../src/app/process.ts';
+import { version } from '../src/app/process.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { createLogger, fileDescriptor } from '../src/log/logger.ts';
 import { Metrics } from '../src/metrics/metrics.ts';
@@ -121,7 +121,6 @@ async function openMetrics(task: Task) {
     externalUrl: () => undefined,
     receivers: () => [],
     emit: engine.emit,
-    onError: endProcess,
   });
   engine.observe(metrics.observe);
   metrics.observe({ type: 'config.applied', projects: engine.projects });

@@ -15,7 +15,7 @@ import { type Engine, openEngine } from './engine.ts';
 import { Heartbeat } from './heartbeat.ts';
 import { learnFirst, startMaintenance } from './maintenance.ts';
 import { Notifier } from './notifier.ts';
-import { endProcess, version } from './process.ts';
+import { version } from './process.ts';
 import { Reload, warnIfMounted } from './reload.ts';
 import { Scheduling } from './scheduling.ts';
 import { WebProtection } from './web-protection.ts';
@@ -96,7 +96,6 @@ export async function startDaemon(options: DaemonOptions): Promise<Daemon> {
     receivers: () => notifier.states(),
     isWebConfigValid: protection && (() => protection.isValid()),
     emit: engine.emit,
-    onError: endProcess,
   });
   worker?.onChange((change) => metrics.changeOwnership(change));
   const feed = new EventFeed(store, worker && FOLLOW_INTERVAL_MS);

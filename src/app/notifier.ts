@@ -1,4 +1,3 @@
-import type { Receiver } from '../domain/receiver.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
 import { Deliverer, type DelivererOptions, type ReceiverState } from '../notify/deliver.ts';
 import { Outbox, type OutboxOptions } from '../notify/outbox.ts';
@@ -9,14 +8,14 @@ import { endProcess, version } from './process.ts';
 /** Sends the receivers of the configuration what happens in the projects that this process polls. */
 export class Notifier {
   readonly #engine: Engine;
-  readonly #deliverer: Deliverer<Receiver>;
+  readonly #deliverer: Deliverer;
   #isStarted = false;
 
   /** @param sendOnce makes one attempt, by default over the network */
   constructor(
     engine: Engine,
     clock: Clock,
-    sendOnce: DelivererOptions<Receiver>['send'] = (receiver, message, options) =>
+    sendOnce: DelivererOptions['send'] = (receiver, message, options) =>
       send(receiver, message, { ...options, network: engine.config.service, version }),
   ) {
     const { emit, shutdown } = engine;

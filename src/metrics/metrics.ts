@@ -45,8 +45,6 @@ export interface MetricsOptions extends ProcessInfo {
   };
   /** Receives `store.commit_failed` when scrapes cannot read the store (docs/specification.md#scrapes). */
   readonly emit: Observer;
-  /** Receives unexpected errors: bugs. */
-  readonly onError: (error: unknown) => void;
 }
 
 type StoreSize = Awaited<ReturnType<Store['size']>>;
@@ -217,15 +215,6 @@ export class Metrics {
    * need no store are rendered.
    */
   async render(): Promise<readonly Buffer[]> {
-    try {
-      return await this.#render();
-    } catch (error) {
-      this.#options.onError(error);
-      throw error;
-    }
-  }
-
-  async #render(): Promise<readonly Buffer[]> {
     const { worker, externalUrl, isWebConfigValid } = this.#options;
     const [snapshot, size, experiments = []] = await Promise.all([
       this.#readSnapshot(),

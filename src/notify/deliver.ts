@@ -1,3 +1,4 @@
+import type { Receiver } from '../domain/receiver.ts';
 import { StoreError } from '../monitor/errors.ts';
 import type { MonitorEvent, Observer } from '../monitor/events.ts';
 import type { Clock } from '../monitor/ports/clock.ts';
@@ -19,16 +20,10 @@ const MIN_LOOK_MS = 1000;
 /** Age at which a message is given up. */
 const MAX_AGE_MS = 24 * 60 * 60_000;
 
-interface Named {
-  readonly name: string;
-}
+type OutboxOf = Pick<Outbox, 'configure' | 'observe' | 'next' | 'done' | 'oldestDueAt'>;
 
-type OutboxFor<Receiver> = Pick<Outbox, 'observe' | 'next' | 'done' | 'oldestDueAt'> & {
-  configure(receiver: Receiver): void;
-};
-
-export interface DelivererOptions<Receiver extends Named> {
-  readonly outboxOf: (receiver: Receiver) => OutboxFor<Receiver>;
+export interface DelivererOptions {
+  readonly outboxOf: (receiver: Receiver) => OutboxOf;
   readonly send: (
     receiver: Receiver,
     message: Message,
@@ -63,8 +58,8 @@ interface Rest {
   readonly isIdle: boolean;
 }
 
-interface Lane<Receiver> {
-  readonly outbox: OutboxFor<Receiver>;
+interface Lane {
+  readonly outbox: OutboxOf;
   /** As last configured; undefined if the receiver was removed, which ends its loop. */
   receiver?: Receiver | undefined;
   work?: Promise<void>;
@@ -80,12 +75,12 @@ interface Lane<Receiver> {
  * Sends each receiver its messages, one at a time and in order, until each is answered or given up
  * (docs/specification.md#delivery). A receiver delays no other.
  */
-export class Deliverer<Receiver extends Named> {
-  readonly #options: DelivererOptions<Receiver>;
+export class Deliverer {
+  readonly #options: DelivererOptions;
   /** By the name of the receiver. A lane of a removed receiver stays until its loop has ended. */
-  readonly #lanes = new Map<string, Lane<Receiver>>();
+  readonly #lanes = new Map<string, Lane>();
 
-  constructor(options: DelivererOptions<Receiver>) {
+  constructor(options: DelivererOptions) {
     this.#options = options;
   }
 
@@ -93,7 +88,7 @@ export class Deliverer<Receiver extends Named> {
   configure(receivers: readonly Receiver[]): void {
     for (const lane of this.#lanes.values()) lane.receiver = undefined;
     for (const receiver of receivers) {
-      const lane: Lane<Receiver> = this.#lanes.get(receiver.name) ?? {
+      const lane: Lane = this.#lanes.get(receiver.name) ?? {
         outbox: this.#options.outboxOf(receiver),
         hasNews: true,
       };
@@ -131,7 +126,7 @@ export class Deliverer<Receiver extends Named> {
     await Promise.all(this.#lanes.values().map(async ({ work }) => await work));
   }
 
-  async #run(name: string, lane: Lane<Receiver>): Promise<void> {
+  async #run(name: string, lane: Lane): Promise<void> {
     const { emit, shutdown } = this.#options;
     let isStoreFailing = false;
     while (lane.receiver !== undefined && !shutdown.waits.aborted) {
@@ -149,7 +144,7 @@ export class Deliverer<Receiver extends Named> {
   }
 
   /** Sends the next message and waits as long as the answer demands, or waits until there is one. @throws {StoreError} */
-  async #step(lane: Lane<Receiver>, receiver: Receiver): Promise<void> {
+  async #step(lane: Lane, receiver: Receiver): Promise<void> {
     const { clock, emit } = this.#options;
     await forget(lane);
     lane.hasNews = false;
@@ -184,11 +179,7 @@ export class Deliverer<Receiver extends Named> {
   }
 
   /** Sends a message once. Returns how long to wait before the next attempt, ms; undefined if the receiver has it. */
-  async #attempt(
-    lane: Lane<Receiver>,
-    receiver: Receiver,
-    message: Message,
-  ): Promise<number | undefined> {
+  async #attempt(lane: Lane, receiver: Receiver, message: Message): Promise<number | undefined> {
     const { send, clock, emit, shutdown } = this.#options;
     const { name } = receiver;
     const { failing } = lane;
@@ -218,7 +209,7 @@ export class Deliverer<Receiver extends Named> {
   }
 
   /** Resolves after `ms`; earlier at a reload or shutdown, and if it is idle at news. */
-  async #rest(lane: Lane<Receiver>, ms: number, { isIdle }: { isIdle: boolean }) {
+  async #rest(lane: Lane, ms: number, { isIdle }: { isIdle: boolean }) {
     const { clock, shutdown } = this.#options;
     if (shutdown.waits.aborted) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -231,7 +222,7 @@ export class Deliverer<Receiver extends Named> {
 }
 
 /** Has the store forget the message that has ended, so that it is not sent again. @throws {StoreError} */
-async function forget<Receiver>(lane: Lane<Receiver>): Promise<void> {
+async function forget(lane: Lane): Promise<void> {
   if (lane.ended === undefined) return;
   await lane.outbox.done(lane.ended);
   lane.ended = undefined;

@@ -84,9 +84,6 @@ export async function scrapeOf(
           ? [{ name: 'search-chat', oldestDueAt: clock.now() }]
           : [],
       emit: () => {},
-      onError: (error) => {
-        throw error;
-      },
     });
     metrics.observe(configApplied(projects, (id) => id === PROJECT));
     return parseExposition(Buffer.concat(await metrics.render()).toString());

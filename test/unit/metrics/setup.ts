@@ -71,9 +71,6 @@ export function setUp(options: Partial<MetricsOptions> = {}) {
       emitted.push(event);
       metrics.observe(event);
     },
-    onError: (error) => {
-      throw error;
-    },
     ...options,
   });
   const { observe } = metrics;

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { ProcessShutdown } from '../../../src/app/process.ts';
+import type { Receiver } from '../../../src/domain/receiver.ts';
 import { StoreError } from '../../../src/monitor/errors.ts';
 import { Deliverer } from '../../../src/notify/deliver.ts';
 import type { Delivery } from '../../../src/notify/answer.ts';
@@ -15,6 +16,15 @@ beforeEach(() => void vi.useFakeTimers({ now: 1_700_000_000_000 }));
 afterEach(() => void vi.useRealTimers());
 
 const NEWS = { type: 'api.retry_sent', endpoint: 'get_prompt' } as const;
+
+const receiverOf = (name: string): Receiver => ({
+  name,
+  type: 'slack',
+  on: [],
+  teams: undefined,
+  projects: undefined,
+  url: { env: 'URL', value: undefined },
+});
 
 const refuses = (more: object = {}): Delivery => ({ ok: false, reason: '503', ...more });
 
@@ -40,14 +50,13 @@ function setUp(...receivers: readonly string[]) {
     failingStore: undefined as 'next' | 'done' | undefined,
     add: (receiver: string, id: string, createdAt = Date.now()) =>
       void stored.push({ receiver, id, createdAt }),
-    configure: (...names: readonly string[]) =>
-      deliverer.configure(names.map((name) => ({ name }))),
+    configure: (...names: readonly string[]) => deliverer.configure(names.map(receiverOf)),
     after: (ms: number) => vi.advanceTimersByTimeAsync(ms),
   };
   const unlessBroken = (method: 'next' | 'done') => {
     if (world.failingStore === method) throw new StoreError('full', 'the disk is full');
   };
-  const deliverer = new Deliverer<{ readonly name: string }>({
+  const deliverer = new Deliverer({
     outboxOf: ({ name }) => ({
       configure: () => {},
       observe: () => true,
