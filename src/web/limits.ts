@@ -54,7 +54,8 @@ export function limitConnections(server: Server, max: number): Connections {
     });
     if (open.size > max) makeRoom();
   });
-  const begin = ({ socket }: IncomingMessage, response: ServerResponse) => {
+  // Before the listener that answers.
+  server.prependListener('request', ({ socket }: IncomingMessage, response: ServerResponse) => {
     const end = endOf(socket);
     const connection = open.get(end);
     if (connection === undefined) return;
@@ -66,10 +67,7 @@ export function limitConnections(server: Server, max: number): Connections {
       open.set(end, connection);
     });
     if (connection.answers.size > MAX_UNFINISHED) socket.destroy();
-  };
-  // Before the listener that answers.
-  server.prependListener('request', begin);
-  server.prependListener('checkExpectation', begin);
+  });
   return {
     close: () => {
       for (const { socket } of open.values()) socket.destroy();

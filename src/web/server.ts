@@ -83,7 +83,6 @@ export async function startWebServer(
   server.setTimeout(idleMs);
   // No route needs a request body, and Node writes its 100 into the middle of an answer that waits for earlier ones.
   server.on('checkContinue', (...request) => server.emit('request', ...request));
-  server.on('checkExpectation', (_, response) => void response.writeHead(417).end());
   const connections = limitConnections(server, MAX_CONNECTIONS);
   protection?.onChange(() => {
     const now = protection.current();

@@ -7,7 +7,7 @@ import { EventFeed } from '../../../src/web/events/feed.ts';
 import { openApiDocument } from '../../../src/web/api/openapi.ts';
 import { readEvents, take } from '../../support/event-stream.ts';
 import { pollItems } from '../../support/experiments.ts';
-import { withCause, settle as settlePending } from '../../support/failures.ts';
+import { settle as settlePending } from '../../support/failures.ts';
 import { readOpenApi } from '../../support/openapi.ts';
 import { createApi, startApi } from './api/api-under-test.ts';
 
@@ -132,32 +132,6 @@ describe('the event stream', () => {
     expect(await first).toMatchObject({
       value: { type: 'poll', data: { project: 'p', ok: false, reason: 'timeout', prompts: null } },
     });
-  });
-
-  it('sends hundreds of events, each once and in order, and failures after their transitions', async () => {
-    const { all, poll, store } = await setUp();
-    const many = (status: string) =>
-      Object.fromEntries(Array.from({ length: 450 }, (_, n) => [`m${n}`, status]));
-    await poll('p', many('RUNNING'));
-    await poll('p', many('FAILED'));
-    const failures = (await store.pendingFailures({ limitPerProject: 450 })).toReversed();
-    const errorInfo = { error_id: 'E', error_msg: 'm'.repeat(1000) };
-    for (const failure of failures) {
-      await store.settleFailure(failure, withCause({ errorInfo, errorMsgTruncated: false }), 1);
-    }
-    const received = await all();
-    const idsOf = (type: string) =>
-      received.filter((event) => event.type === type).map(({ data }) => data['transition_id']);
-    expect(idsOf('transition')).toEqual(Array.from({ length: 900 }, (_, n) => n + 1));
-    expect(idsOf('failure')).toEqual(failures.map(({ transitionId }) => transitionId));
-    const early = received.filter(
-      ({ type, data }, index) =>
-        type === 'failure' &&
-        !received
-          .slice(0, index)
-          .some((event) => event.data['transition_id'] === data['transition_id']),
-    );
-    expect(early).toEqual([]);
   });
 
   it('sends finishes of experiments after all moves, each once and from every position', async () => {
