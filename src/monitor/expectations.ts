@@ -103,8 +103,7 @@ export class LearnedExpectations {
     const now = clock.now();
     const day = dayOf(now);
     const learnedAt = clock.monotonic();
-    const asked = states.map(({ project, status }) => ({ project, status }));
-    const durations = await store.durations(asked, day - LEARNED_DAYS);
+    const durations = await store.durations(states, day - LEARNED_DAYS);
     for (const [index, { project, status, maxIntervalMs }] of states.entries()) {
       const learned = learn(durations[index]?.counts ?? [], { status, now, maxIntervalMs });
       const remembered = { ...learned, day, maxIntervalMs, learnedAt };
