@@ -61,20 +61,20 @@ export class ItemScanner {
   #current: ScanState | undefined;
 
   constructor(maxItems: number) {
-    const { memory, constant } = this.#code;
+    const { memory, ENDS, HASHES, MAX_PIECE_BYTES, SEEDS } = this.#code;
     this.maxItems = maxItems;
-    this.maxPartBytes = constant('MAX_PIECE_BYTES');
-    this.#bytes = new Uint8Array(memory);
-    this.#words = new DataView(memory);
-    this.#ends = new Uint32Array(memory, constant('ENDS'));
-    this.#hashes = new Uint32Array(memory, constant('HASHES'));
-    randomFillSync(this.#bytes, constant('SEEDS'), 32);
+    this.maxPartBytes = MAX_PIECE_BYTES.value;
+    this.#bytes = new Uint8Array(memory.buffer);
+    this.#words = new DataView(memory.buffer);
+    this.#ends = new Uint32Array(memory.buffer, ENDS.value);
+    this.#hashes = new Uint32Array(memory.buffer, HASHES.value);
+    randomFillSync(this.#bytes, SEEDS.value, 32);
   }
 
   /** Scans the next part of a body, at most `maxPartBytes`; the last one is empty. */
   scan(state: ScanState, part: Buffer, isLast: boolean): Scanned {
-    const { scan, constant } = this.#code;
-    const [start, piece] = [constant('STATE'), constant('PIECE')];
+    const { scan, STATE, PIECE, FIRST, PHASE, DIGEST } = this.#code;
+    const [start, piece] = [STATE.value, PIECE.value];
     if (this.#current !== state) {
       if (this.#current !== undefined) this.#current.saved = this.#bytes.slice(start, piece);
       this.#bytes.set(state.saved ?? new Uint8Array(piece - start), start);
@@ -85,9 +85,9 @@ export class ItemScanner {
       count: scan(part.length, isLast),
       ends: this.#ends,
       hashes: this.#hashes,
-      first: this.#words.getUint32(constant('FIRST'), true),
-      phase: this.#words.getUint32(constant('PHASE'), true),
-      digest: this.#words.getBigUint64(constant('DIGEST'), true),
+      first: this.#words.getUint32(FIRST.value, true),
+      phase: this.#words.getUint32(PHASE.value, true),
+      digest: this.#words.getBigUint64(DIGEST.value, true),
     };
   }
 }
@@ -245,28 +245,25 @@ class ByteBuffer {
   }
 }
 
-interface Instance {
-  readonly memory: ArrayBuffer;
+/** What assembly/item-scanner.ts exports: its memory, addresses and sizes in it, and the scan of a part that lies there. */
+interface Code extends Readonly<Record<Constant, { readonly value: number }>> {
+  readonly memory: { readonly buffer: ArrayBuffer };
   readonly scan: (length: number, last: boolean) => number;
-  /** Returns an exported constant: an address in the memory, or a number of bytes. */
-  readonly constant: (name: string) => number;
 }
 
-function instantiate(): Instance {
+type Constant =
+  | 'DIGEST'
+  | 'ENDS'
+  | 'FIRST'
+  | 'HASHES'
+  | 'MAX_PIECE_BYTES'
+  | 'PHASE'
+  | 'PIECE'
+  | 'SEEDS'
+  | 'STATE';
+
+function instantiate(): Code {
   const code = readFileSync(join(import.meta.dirname, 'item-scanner.wasm'));
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(code));
-  const { memory, scan } = exports;
-  if (!(memory instanceof WebAssembly.Memory) || typeof scan !== 'function') {
-    throw new TypeError(
-      'item-scanner.wasm does not export a memory and a scan function: run npm run generate',
-    );
-  }
-  return {
-    memory: memory.buffer,
-    scan: (length, last) => Number(scan(length, last)),
-    constant: (name) => {
-      const value = exports[name];
-      return value instanceof WebAssembly.Global ? Number(value.value) : Number.NaN;
-    },
-  };
+  // oxlint-disable-next-line typescript/no-unsafe-type-assertion -- the file is made from that source
+  return new WebAssembly.Instance(new WebAssembly.Module(code)).exports as Code;
 }
