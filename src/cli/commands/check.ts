@@ -205,17 +205,15 @@ function tablesOf(
   const idle = rows.filter((row) => row.idle_schedule !== null);
   const paused = rows.filter(({ pause }) => pause !== null);
   const runs = rows.flatMap((row) => row.next_runs.map((_, run) => ({ row, run })));
+  const table = <Item>(columns: readonly Column<Item>[], items: readonly Item[]) =>
+    items.length === 0 ? [] : [createTable(columns, stdout)(items)];
   const tables = [
-    verbose
-      ? createTable(VERBOSE_COLUMNS, stdout)(runs)
-      : createTable(SCHEDULE_COLUMNS, stdout)(rows),
-    ...(idle.length === 0 ? [] : [createTable(IDLE_COLUMNS, stdout)(idle)]),
-    ...(paused.length === 0 ? [] : [createTable(PAUSE_COLUMNS, stdout)(paused)]),
-    createTable(EXPECTATION_COLUMNS, stdout)(rows),
-    ...(notify.length === 0 ? [] : [createTable(RECEIVER_COLUMNS, stdout)(notify)]),
-    ...(connections === undefined
-      ? []
-      : [createTable(CONNECTION_COLUMNS, stdout)([...connections])]),
+    ...(verbose ? table(VERBOSE_COLUMNS, runs) : table(SCHEDULE_COLUMNS, rows)),
+    ...table(IDLE_COLUMNS, idle),
+    ...table(PAUSE_COLUMNS, paused),
+    ...table(EXPECTATION_COLUMNS, rows),
+    ...table(RECEIVER_COLUMNS, notify),
+    ...table(CONNECTION_COLUMNS, [...(connections ?? [])]),
   ];
   return tables.join('\n');
 }
