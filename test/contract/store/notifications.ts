@@ -319,6 +319,25 @@ export function describeNotifications(h: Harness): void {
       expect(await told(MINUTE)).toMatchObject([{ data: { count: 2 } }]);
     });
 
+    it('stay due while the store cannot be asked what to tell', async () => {
+      let isBroken = false;
+      const store = storeWith(h.store.notifications, {
+        token: async (of) => {
+          if (isBroken) throw new StoreError('io', 'no disk');
+          return await h.store.notifications.token(of);
+        },
+      });
+      const { told, see, outbox } = start(ALL, { store });
+      await told(0);
+      await see('p', { x: 'COMPLETED' });
+      const since = clock.now();
+      isBroken = true;
+      await expect(told(MINUTE)).rejects.toThrow('no disk');
+      expect(outbox.oldestDueAt()).toBe(since);
+      isBroken = false;
+      expect(await told(MINUTE)).toMatchObject([{ data: { count: 1 } }]);
+    });
+
     it('change nothing if another worker has composed meanwhile', async () => {
       await start().told(0);
       const slow = storeWith(h.store.notifications, {
