@@ -17,7 +17,7 @@ export type Delivery =
       /** What to do. */
       readonly advice?: string | undefined;
       readonly statusCode?: number | undefined;
-      /** How long the receiver asks to wait. */
+      /** How long the receiver asks to wait, at most an hour. */
       readonly retryAfterMs?: number | undefined;
     };
 

@@ -10,9 +10,8 @@ import type { Outbox } from './outbox.ts';
 /** Pause after the first failed attempt; each further one doubles it. */
 const MIN_PAUSE_MS = 5000;
 const MAX_PAUSE_MS = 5 * 60_000;
-/** Bounds of a pause that the receiver asks for. */
+/** Minimum pause that the receiver can ask for. */
 const MIN_RETRY_AFTER_MS = 1000;
-const MAX_RETRY_AFTER_MS = 60 * 60_000;
 /** Pause after an error of the store. */
 const STORE_PAUSE_MS = 5000;
 /** Minimum time until the next look without news. */
@@ -205,7 +204,7 @@ export class Deliverer {
     lane.failing = { since, reason, count: count + 1 };
     return retryAfterMs === undefined
       ? Math.min(MIN_PAUSE_MS * 2 ** count, MAX_PAUSE_MS)
-      : Math.min(Math.max(retryAfterMs, MIN_RETRY_AFTER_MS), MAX_RETRY_AFTER_MS);
+      : Math.max(retryAfterMs, MIN_RETRY_AFTER_MS);
   }
 
   /** Resolves after `ms`; earlier at a reload or shutdown, and if it is idle at news. */

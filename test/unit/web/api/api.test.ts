@@ -592,19 +592,8 @@ describe('a bad request', () => {
 });
 
 describe('an ETag', () => {
-  const PATHS = [
-    '/projects',
-    '/projects/p',
-    '/prompts/p/a',
-    '/experiments',
-    '/prompts',
-    '/transitions?limit=2',
-    '/failures',
-    '/causes',
-    '/openapi.json',
-  ];
-
-  it.each(PATHS)('of %s is strong, and a matching If-None-Match is answered 304', async (path) => {
+  it('is strong, and a matching If-None-Match is answered 304', async () => {
+    const path = '/transitions?limit=2';
     const { api } = await setUp();
     const first = await api.request(path);
     const etag = first.headers.get('etag') ?? '';
