@@ -94,13 +94,10 @@ export async function readProject(
   project: string,
   { status, now }: { status: PromptStatus | undefined; now: number },
 ): Promise<PageData | undefined> {
-  const configured = await knownProject(content, project);
-  if (configured === undefined) return undefined;
-  const store = await unlessStoreFails(() =>
+  const found = await readIn(content, project, () =>
     read(content, now, ROWS_SHOWN.project, project, status),
   );
-  await ownTurn();
-  return { store, views: viewsOf(configured, store, now) };
+  return found && { store: found.store, views: viewsOf(found.configured, found.store, now) };
 }
 
 /**
@@ -113,11 +110,9 @@ export async function readExperiment(
   experiment: string,
   { status, now }: { status: PromptStatus | undefined; now: number },
 ) {
-  const configured = await knownProject(content, project);
-  if (configured === undefined) return undefined;
   const { prompts: maxPrompts, failures: maxFailures } = ROWS_SHOWN.project;
   const of = { project, experiment };
-  const store = await unlessStoreFails(async () => {
+  const found = await readIn(content, project, async () => {
     const [[row], causes, failures, prompts] = await Promise.all([
       content.store.experiments(of),
       content.store.causes({ ...of, since: 0, limit: CAUSES_SHOWN }),
@@ -126,8 +121,7 @@ export async function readExperiment(
     ]);
     return { row, causes, failures, prompts };
   });
-  await ownTurn();
-  return { store, views: viewsOf(configured, undefined, now) };
+  return found && { store: found.store, views: viewsOf(found.configured, undefined, now) };
 }
 
 /**
@@ -139,9 +133,7 @@ export async function readPrompt(
   of: Pick<StatusRow, 'project' | 'promptId'>,
   now: number,
 ) {
-  const configured = await knownProject(content, of.project);
-  if (configured === undefined) return undefined;
-  const store = await unlessStoreFails(async () => {
+  const found = await readIn(content, of.project, async () => {
     const [[row], moves, failures] = await Promise.all([
       content.store.statuses(of),
       content.store.transitions({ ...of, limit: MOVES_SHOWN + 1 }),
@@ -149,18 +141,20 @@ export async function readPrompt(
     ]);
     return { row, moves, failures };
   });
-  await ownTurn();
-  return { store, views: viewsOf(configured, undefined, now) };
+  return found && { store: found.store, views: viewsOf(found.configured, undefined, now) };
 }
 
-/** Returns the project if it is configured, nothing if it is only stored, and undefined otherwise. */
-async function knownProject(
-  content: WebContent,
-  project: string,
-): Promise<readonly ShownProject[] | undefined> {
+/**
+ * Reads something in a project, and whether the project is configured; undefined if it is neither configured nor stored. What is read
+ * is undefined while the store cannot be read.
+ */
+async function readIn<Rows>(content: WebContent, project: string, readRows: () => Promise<Rows>) {
   const configured = content.project(project);
-  if (configured !== undefined) return [configured];
-  return (await content.store.projects()).includes(project) ? [] : undefined;
+  const isKnown = configured !== undefined || (await content.store.projects()).includes(project);
+  if (!isKnown) return undefined;
+  const store = await unlessStoreFails(readRows);
+  await ownTurn();
+  return { store, configured: configured === undefined ? [] : [configured] };
 }
 
 /** Reads the rows of one project or of all. */
