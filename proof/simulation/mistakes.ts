@@ -99,23 +99,6 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       notice: /was due .* ago and is not polled/,
     },
     {
-      what: 'a clock that is set back just before a run is due loses that run',
-      file: 'schedule/scheduler.ts',
-      replace: [
-        [
-          'const reached = wallAt(Math.max(seen.at, entry.last?.at ?? 0));',
-          'const reached = now.wall;',
-        ],
-      ],
-      notice: /was due after the clock was set back/,
-    },
-    {
-      what: 'the last run is repeated after the clock was set back',
-      file: 'schedule/scheduler.ts',
-      replace: [['setBackBy < second - first ? second : first', 'false ? second : first']],
-      notice: /was started twice by/,
-    },
-    {
       what: 'requests that are about to be sent do not count for the rate',
       file: 'client/gate.ts',
       replace: [['sentAt.length + reserved < maxInWindow', 'sentAt.length < maxInWindow']],
@@ -305,18 +288,6 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       notice: /which has no lease/,
     },
     {
-      what: 'a worker that stops leaves its lease to expire',
-      file: 'coordination/worker.ts',
-      replace: [['      await this.#ask(coordinator.leave(id));\n', '']],
-      notice: /has kept its lease/,
-    },
-    {
-      what: 'a worker rests until its next regular beat after a failed release',
-      file: 'coordination/worker.ts',
-      replace: [['this.#isAnswered ? beatMs : Math.min(beatMs, MAX_RETRY_MS)', 'beatMs']],
-      notice: /has rested since a release/,
-    },
-    {
       what: 'a worker keeps more projects than its share',
       file: 'coordination/worker.ts',
       replace: [['Math.max(0, this.#polled.size - due)', '0']],
@@ -336,30 +307,6 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
         ],
       ],
       notice: /takes a failure of it/,
-    },
-    {
-      what: 'a project whose commit was refused is not taken anew',
-      file: 'coordination/worker.ts',
-      replace: [
-        [
-          '    if (this.#polled.delete(project)) this.#tell({ taken: [], dropped: [project] });\n',
-          '',
-        ],
-        ['if (!this.#polled.has(project) || ', 'if (this.#polled.has(project) !== true && '],
-      ],
-      notice: /was not polled again/,
-    },
-    {
-      what: 'undocumented items of a poll whose commit was refused are told',
-      file: 'monitor/poller.ts',
-      replace: [
-        ['    this.#emitAnomalies(id, found.anomalies, memory);\n', ''],
-        [
-          'const outcome = await this.#commit(',
-          'this.#emitAnomalies(id, found.anomalies, memory);\nconst outcome = await this.#commit(',
-        ],
-      ],
-      notice: /undocumented items twice/,
     },
     {
       what: 'a poll is repeated after a reload has removed its project',

@@ -53,10 +53,8 @@ export interface NetworkOptions {
   readonly machine: Machine;
   readonly answer: (request: Request) => Served;
   readonly weather: () => Weather;
-  /** Called when a request goes out to a host, for a listing or the details of a prompt. */
-  readonly onSent: (host: string, isDetail: boolean) => void;
-  /** Returns how long the answer to such a request takes, ms; undefined if as usual. */
-  readonly answerDelay: (isDetail: boolean) => number | undefined;
+  /** Called when a request goes out, for a listing or the details of a prompt. */
+  readonly onSent: (isDetail: boolean) => void;
   /** Called when only the end of an answer is still on its way. */
   readonly onEnding: (isDetail: boolean) => void;
   /** Called before the process reads the last byte of a usable listing. */
@@ -67,7 +65,7 @@ export interface NetworkOptions {
 export type Network = ReturnType<typeof createNetwork>;
 
 export function createNetwork(options: NetworkOptions) {
-  const { kernel, machine, answer, weather, onSent, answerDelay, onEnding, onListing } = options;
+  const { kernel, machine, answer, weather, onSent, onEnding, onListing } = options;
   let underWay = 0;
 
   function dispatch(request: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler) {
@@ -158,19 +156,16 @@ export function createNetwork(options: NetworkOptions) {
       if (kernel.chance(refused)) return fail('ECONNREFUSED');
       handler.onRequestStart?.(controller, {});
       if (isOver) return;
-      const { host } = new URL(String(request.origin));
-      const isDetail = DETAIL.test(request.path);
-      onSent(host, isDetail);
-      const lateMs = answerDelay(isDetail);
+      onSent(DETAIL.test(request.path));
       if (kernel.chance(silent)) return;
       const isLost = kernel.chance(lost);
       const failure = kernel.chance(error) ? errorAnswer(kernel) : undefined;
-      const headers = { ...lowerCase(request.headers), host };
+      const headers = lowerCase(request.headers);
       kernel.after(kernel.between(0.2, 20), () => {
         const asked = { method: request.method, url: request.path, headers };
         const given = failure ?? answer(asked);
         const ms = kernel.chance(slow) ? kernel.between(500, 15_000) : kernel.between(0.2, 60);
-        deliver(lateMs ?? ms, () => (isLost ? fail('ECONNRESET') : respond(given)));
+        deliver(ms, () => (isLost ? fail('ECONNRESET') : respond(given)));
       });
     });
     return true;
@@ -211,78 +206,30 @@ function lowerCase(headers: Dispatcher.DispatchOptions['headers']): Record<strin
 }
 
 const LISTING = /^\/v2\/projects\/([^/]+)\/prompts\/$/;
-
 interface Item {
   readonly id: string;
   readonly status: string;
-  readonly experiment?: string | null;
+  readonly experiment: string | null;
 }
 
-/** Returns the listing in an answer to a request for `url`; undefined if there is none. */
-function listingIn({ status, body }: Answer, url = ''): ServedListing | undefined {
-  const [, project] = LISTING.exec(url) ?? [];
-  if (status !== 200 || project === undefined) return undefined;
-  const items = JSON.parse(body.toString()) as readonly Item[];
-  return { project, items: items.map(({ id, status: is, experiment }) => [id, is, experiment]) };
-}
-
-/** Addresses of two services that have the same prompts. */
-export const ADDRESSES = ['http://service.test', 'http://twin.test'] as const;
-
-const HOSTS = ADDRESSES.map((address) => new URL(address).host);
-
-/** A listing as a service served it last. */
-interface Version {
-  readonly body: Buffer;
-  readonly number: number;
-  /** Whether it has an item without an id after the others. */
-  readonly isOdd: boolean;
-}
-
-const ODD_ITEM = ',{}]';
-/** The same for the oracle. */
-const NO_ID = [null, null] as const;
-
-/**
- * Creates two services with the same listings. Each has its own numbers as ETags: a number of one mostly names another
- * listing at the other.
- * @param answer answers of one of them
- * @param isOdd whether a changed listing has an undocumented item
- */
-export function createTwins(
-  answer: (request: Request) => Answer,
-  isOdd: () => boolean,
-): (request: Request) => Served {
-  const served = new Map<string, Version>();
-
-  /** Gives a changed listing the next number, or a higher one that the other service gave to another listing. */
-  function serve(host: string, listing: string, body: Buffer): Version {
-    const own = served.get(`${host} ${listing}`);
-    if (own?.body === body) return own;
-    const others = HOSTS.filter((one) => one !== host)
-      .flatMap((one) => served.get(`${one} ${listing}`) ?? [])
-      .filter((other) => other.body !== body)
-      .map((other) => other.number);
-    const number = Math.max((own?.number ?? 0) + 1, ...others);
-    const next = { body, number, isOdd: isOdd() };
-    served.set(`${host} ${listing}`, next);
-    return next;
-  }
-
+/** Adds to the answers of a service what its clients can read of its listings. */
+export function createAnswers(answer: (request: Request) => Answer): (request: Request) => Served {
+  const read = new WeakMap<Buffer, ServedListing>();
   return (request) => {
-    const found = answer(request);
-    const { body, headers } = found;
-    const listing = listingIn(found, request.url);
-    if (listing === undefined) return { ...found, listing };
-    const { host = '' } = request.headers;
-    const own = serve(host, listing.project, body);
-    const etag = `"${own.number}"`;
-    const isAdded = own.isOdd && listing.items.length > 0;
-    const told = isAdded ? { ...listing, items: [...listing.items, NO_ID] } : listing;
-    if (request.headers['if-none-match'] === etag) {
-      return { status: 304, headers: { etag }, body: Buffer.alloc(0), listing: told };
-    }
-    const sent = isAdded ? Buffer.concat([body.subarray(0, -1), Buffer.from(ODD_ITEM)]) : body;
-    return { status: 200, headers: { ...headers, etag }, body: sent, listing: told };
+    const { 'if-none-match': known, ...headers } = request.headers;
+    const found = answer({ ...request, headers });
+    const [, project] = LISTING.exec(request.url ?? '') ?? [];
+    if (found.status !== 200 || project === undefined) return { ...found, listing: undefined };
+    const { body } = found;
+    const listing = read.get(body) ?? { project, items: itemsIn(body) };
+    read.set(body, listing);
+    const { etag } = found.headers;
+    if (etag === undefined || known !== etag) return { ...found, listing };
+    return { status: 304, headers: { etag }, body: Buffer.alloc(0), listing };
   };
+}
+
+function itemsIn(body: Buffer): ServedListing['items'] {
+  const items = JSON.parse(body.toString()) as readonly Item[];
+  return items.map(({ id, status, experiment }) => [id, status, experiment ?? undefined]);
 }

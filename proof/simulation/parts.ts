@@ -2,7 +2,7 @@ import type { Config } from '../../src/config/config.ts';
 import type { RandomWorld } from '../random-world.ts';
 import type { Access, Backend } from './backend.ts';
 import type { createCourse } from './course.ts';
-import type { createSetbacks, createWallClocks } from './faults/clocks.ts';
+import type { createWallClocks } from './faults/clocks.ts';
 import type { createFailovers } from './faults/failovers.ts';
 import type { createEndings } from './faults/processes.ts';
 import type { createConditions, createOutages, createPartitions } from './faults/store.ts';
@@ -28,7 +28,6 @@ export interface Simulation {
   readonly patienceMs: number;
   oracle: ReturnType<typeof createOracle>;
   requestRate: ReturnType<typeof createRequestRate>;
-  setbacks: ReturnType<typeof createSetbacks>;
   watch: ReturnType<typeof createWatch>;
   rollouts: ReturnType<typeof createRollouts>;
   wallClocks: ReturnType<typeof createWallClocks>;

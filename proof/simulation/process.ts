@@ -101,11 +101,8 @@ const SUDDEN_PAUSE = 0.02;
 const SUDDEN_PAUSE_AT_DETAIL = 0.05;
 /** The same just before the end of that answer, which then may arrive after the lease. */
 const SUDDEN_PAUSE_AT_END = 0.05;
-/** Probability that a process dies while the postponement of a failure is held up. */
-const DEATH_AT_POSTPONEMENT = 0.5;
-/** Probability that a process is stopped soon after a request for failure details, or a failed request for places. */
+/** Probability that a process is stopped soon after a request for failure details. */
 const STOP_AT_DETAIL = 0.02;
-const STOP_AT_PLACES = 0.05;
 /** The same after a single write that the disk refused: the stop finds a disk that takes everything. */
 const STOP_AT_REFUSAL = 0.6;
 /** Time after a change of the configuration, or a pause, after which nothing that was sent before arrives, ms. */
@@ -149,31 +146,15 @@ function createHooks(
     },
     /** Whether the process is cut off: nothing that it or the store sends now arrives. */
     isCutOff: () => simulation.partitions.isCutOff(life().host),
-    /**
-     * Called when a commit of a poll with listings is sent. Returns whether a standby takes over first, so that the commit
-     * goes to the standby.
-     */
+    /** Called when a commit of a poll with listings is sent. */
     onCommitting: (project: string) => {
       simulation.outages.committing(life());
-      return failovers.committing(project);
+      failovers.committing(project);
     },
     /** Called when a commit of a poll with listings is stored. */
     onCommitted: (project: string) => {
       failovers.committed(project);
       oracle.committed(name, project);
-    },
-    /**
-     * Called when a claim of projects is sent. Returns whether a standby takes over first: the claim then goes to the standby,
-     * and its answer is lost.
-     */
-    onClaimSent: () => failovers.sendingClaim(name),
-    /** Called before the database executes a claim of projects. Returns the function to call with the claimed projects. */
-    onClaiming: () => {
-      const onClaimed = failovers.claiming(name);
-      return (claimed: readonly string[]) => {
-        watch.claimed(claimed);
-        onClaimed?.(claimed);
-      };
     },
     onConfigured: (change: ConfiguredProjects) => {
       for (const project of change.added) addedAt.set(project, kernel.now());
@@ -187,23 +168,13 @@ function createHooks(
       if (isConfigured(own, project) || kernel.now() < changedAt + FORGOTTEN_MS) return;
       fault(`${name}, which has not configured ${project}, takes a failure of it`);
     },
-    onPostponementHeldUp: () => endings.dieSometimes(life(), DEATH_AT_POSTPONEMENT),
     /** Called when a request is lost, or answered late. */
     onTrouble: () => watch.troubled(name),
-    /** Called when a request other than a commit fails or is answered late: its worker may stop polling for a moment. */
-    onUnanswered: () => watch.unanswered(name),
-    /** Called when a release of projects fails within two seconds: its worker polls nothing until the next answered beat. */
-    onReleaseFailed: () => watch.releaseFailed(name, life),
-    onBeat: () => watch.beating(name),
     onRenewed: () => {
       watch.renewed(name);
       simulation.deadLeases.renewed(name);
     },
-    onLeft: () => {
-      watch.left(name);
-      simulation.deadLeases.left(name);
-    },
-    onGrantFailed: () => endings.stopSometimes(life(), STOP_AT_PLACES),
+    onLeft: () => simulation.deadLeases.left(name),
   };
 }
 
@@ -225,15 +196,13 @@ export function createStarts(
       machine,
       answer,
       weather: simulation.conditions.network,
-      onSent: (address, isDetail) => {
-        countRequest(address);
+      onSent: (isDetail) => {
+        countRequest();
         const usual = SUDDEN_PAUSE / course.projects.length;
         endings.pauseSometimes(life(), isDetail ? SUDDEN_PAUSE_AT_DETAIL : usual, isDetail);
         if (isDetail) endings.stopSometimes(life(), STOP_AT_DETAIL);
         rollouts.sent(life());
       },
-      answerDelay: (isDetail) =>
-        isDetail ? undefined : simulation.partitions.delayListing(life()),
       onEnding: (isDetail) => {
         if (isDetail) endings.pauseSometimes(life(), SUDDEN_PAUSE_AT_END, isDetail);
       },
@@ -250,27 +219,24 @@ export function createStarts(
   }
 
   function observe(own: Life, event: MonitorEvent): void {
-    const { rhythm, setbacks } = simulation;
+    const { rhythm } = simulation;
     const { name } = own.machine;
     if (event.type === 'scheduler.started_poll') {
       kernel.note(`${name} polls ${event.project}`);
       if (!isConfigured(own, event.project))
         fault(`${name} polls ${event.project}, a removed project`);
-      setbacks.ticked(event.project);
       rhythm.started(event.project, own.machine);
     }
     if (event.type === 'poll.finished') {
       checkOutcome(own, event);
-      setbacks.ended(event.project);
       rhythm.ended(event.project, own.machine);
     }
     if (event.type === 'scheduler.overlapped') {
-      setbacks.ticked(event.project);
       rhythm.overlapped(event.project, own.machine);
     }
     oracle.observe(name, event);
     simulation.receivers.observe(event);
-    watch.observe(own.machine, event);
+    watch.observe(name, event);
     simulation.calm.observe(own.machine, event);
     if (SHORT_LIVED.has(event.type)) endings.dieSometimes(own);
   }

@@ -1,6 +1,5 @@
 import type { Config } from '../../src/config/config.ts';
 import type { ConfiguredProjects } from './backend.ts';
-import { ADDRESSES } from './network.ts';
 import type { Life, Simulation } from './parts.ts';
 import { configOf } from './scenario.ts';
 
@@ -17,7 +16,7 @@ const MEETING_MS = 40;
 
 /** @param pick draws when the configuration changes */
 export function createRollouts(simulation: Simulation, pick: () => number) {
-  const { course, hosts, backend, watch, requestRate } = simulation;
+  const { course, hosts, backend } = simulation;
   const { kernel, fault, bug } = course;
   const whole = configOf(course.isShared, course.projects);
   let wanted = whole;
@@ -49,17 +48,13 @@ export function createRollouts(simulation: Simulation, pick: () => number) {
     });
   }
 
-  /** Reports a reload. @param isLast whether all other processes have followed the change already */
-  function report(own: Life, state: 'begins' | 'ends', isLast: boolean): void {
+  function report(own: Life, state: 'begins' | 'ends'): void {
     const isCurrent = own.host.life === own;
     if (isCurrent && own.steadySince !== undefined) own.steadySince = kernel.now();
-    if (isCurrent) watch.interrupted(own.machine.name);
     if (state === 'begins') {
       course.act('reload');
-      requestRate.reloading();
       if (isCurrent) simulation.outages.reloading(own);
     } else course.disturbed();
-    if (isLast) simulation.failovers.reloading(state);
   }
 
   function change(): void {
@@ -67,9 +62,8 @@ export function createRollouts(simulation: Simulation, pick: () => number) {
     kernel.after(-Math.log(1 - pick()) * MEAN_INTERVAL_MS, change);
     const kept = whole.projects.filter(() => kernel.chance(0.7));
     const projects = kept.length === 0 ? whole.projects : kept;
-    const baseUrl = ADDRESSES[kernel.chance(0.5) ? 0 : 1];
-    wanted = { ...whole, projects, service: { ...whole.service, baseUrl } };
-    kernel.note(`WANTED ${baseUrl} ${idsOf(wanted).join()}`);
+    wanted = { ...whole, projects };
+    kernel.note(`WANTED ${idsOf(wanted).join()}`);
     for (const process of processes()) follow(process);
   }
 
@@ -95,13 +89,12 @@ export function createRollouts(simulation: Simulation, pick: () => number) {
     const own = (changes += 1);
     const others = processes().filter((other) => other !== process);
     const isAlone = !others.some((other) => other.isReloading);
-    const isLast = isAlone && others.every(({ config }) => config === next);
     process.isReloading = true;
-    report(process, 'begins', isLast);
+    report(process, 'begins');
     const { ok, reasons } = (await process.reload?.(next)) ?? { ok: false, reasons: [] };
     process.isReloading = false;
     if (!processes().includes(process)) return;
-    report(process, 'ends', isLast);
+    report(process, 'ends');
     kernel.note(`${process.host.name} reloads: ${ok ? 'done' : reasons.join()}`);
     if (ok) {
       process.config = next;

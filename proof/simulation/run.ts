@@ -2,13 +2,13 @@ import { answerTo } from '../../src/simulator/service.ts';
 import { RandomWorld } from '../random-world.ts';
 import { randomNumbers } from '../random.ts';
 import { createCourse, createHosts } from './course.ts';
-import { createSetbacks, createWallClocks } from './faults/clocks.ts';
+import { createWallClocks } from './faults/clocks.ts';
 import { createFailovers } from './faults/failovers.ts';
 import { MAX_STOP_MS, createEndings, startDisturbances } from './faults/processes.ts';
 import { createConditions, createOutages, createPartitions } from './faults/store.ts';
 import { createKernel } from './kernel.ts';
 import { START } from './machine.ts';
-import { createTwins } from './network.ts';
+import { createAnswers } from './network.ts';
 import type { Course, Host, Simulation } from './parts.ts';
 import { createPostgresBackend } from './postgres/backend.ts';
 import { seenKinds } from './postgres/sender.ts';
@@ -83,7 +83,7 @@ export async function simulate(source: string, part: Part, seed: number): Promis
     : await createSqliteBackend(store);
   const given = { course, sources, hosts, world, backend, conditions };
   const parts = assemble(given, seed);
-  const { endings, failovers, outages, rollouts } = parts;
+  const { endings, outages, rollouts } = parts;
 
   for (const host of hosts) course.later(kernel.random() * SECOND, () => parts.start(host));
   turnWorld(course, world, durationMs - CALM_MS / 2);
@@ -98,7 +98,6 @@ export async function simulate(source: string, part: Part, seed: number): Promis
   }
   course.beginCalm();
   parts.calm.begin();
-  failovers.end();
   outages.end();
   conditions.calmStore();
   if (course.faults().length === 0) {
@@ -171,22 +170,19 @@ const PATIENCE_MS = 90 * SECOND;
 const PATIENCE_WITH_DATABASE_MS = 130 * SECOND;
 /** Time after which others find that a lease has ended, in leases: one lease, one beat and a margin. */
 const NOTICED_AFTER_LEASES = 4 / 3;
-/** Probability that a listing has an undocumented item. */
-const ODD_LISTING = 0.1;
 
 type Given = Pick<Simulation, 'course' | 'sources' | 'hosts' | 'world' | 'backend' | 'conditions'>;
 
 /** Makes the parts that disturb and judge the processes. */
 function assemble(given: Given, seed: number): Simulation {
   const { course, world } = given;
-  const { kernel, isShared, leaseMs } = course;
+  const { isShared, leaseMs } = course;
   const patienceMs = isShared
     ? PATIENCE_WITH_DATABASE_MS + NOTICED_AFTER_LEASES * leaseMs
     : PATIENCE_MS;
   const simulation = { ...given, patienceMs } as Simulation;
   simulation.oracle = createOracle(simulation);
   simulation.requestRate = createRequestRate(simulation);
-  simulation.setbacks = createSetbacks(simulation);
   simulation.watch = createWatch(simulation);
   simulation.rollouts = createRollouts(simulation, randomNumbers(seed ^ 0x5a5a5a5a));
   simulation.wallClocks = createWallClocks(simulation);
@@ -199,10 +195,7 @@ function assemble(given: Given, seed: number): Simulation {
   simulation.failovers = createFailovers(simulation);
   simulation.outages = createOutages(simulation);
   const keys = new Map([[KEY, undefined]]);
-  const answer = createTwins(
-    (request) => answerTo(request, world, keys),
-    () => kernel.chance(ODD_LISTING),
-  );
+  const answer = createAnswers((request) => answerTo(request, world, keys));
   simulation.start = createStarts(simulation, answer);
   return simulation;
 }

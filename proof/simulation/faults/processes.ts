@@ -6,7 +6,7 @@ export const MAX_STOP_MS = 60 * SECOND;
 const SUDDEN_DEATH = 0.03;
 /** Ends, pauses and resumes the processes. */
 export function createEndings(simulation: Simulation) {
-  const { course, backend, oracle, watch, requestRate, wallClocks } = simulation;
+  const { course, backend, oracle, watch, wallClocks } = simulation;
   const { kernel, isShared, isCalm, act, later, fault, bug } = course;
   const usualDeath = SUDDEN_DEATH / course.projects.length / (isShared ? 2 : 1);
 
@@ -25,21 +25,20 @@ export function createEndings(simulation: Simulation) {
     return kernel.chance(0.2) ? kernel.between(MINUTE, 90 * MINUTE) : kernel.between(10, 5000);
   }
 
-  /** Kills the process, compares the store, and starts another one. @param downMs time until the start, random by default */
-  async function kill(own: Life, downMs = downtime()): Promise<void> {
+  /** Kills the process, compares the store, and starts another one. */
+  async function kill(own: Life): Promise<void> {
     act('kill');
     watch.troubled(own.machine.name);
     own.machine.kill();
     own.access.kill();
     own.host.life = undefined;
     await compare(false);
-    later(downMs, () => simulation.start(own.host));
+    later(downtime(), () => simulation.start(own.host));
   }
 
   /** Stops the process in good order, and starts another one unless the run ends. */
   async function stop(own: Life, end?: 'not the last' | 'last'): Promise<void> {
     act('stop');
-    watch.interrupted(own.machine.name);
     own.steadySince = undefined;
     const startedAt = kernel.now();
     const isStuck = kernel.after(MAX_STOP_MS, () => {
@@ -53,7 +52,6 @@ export function createEndings(simulation: Simulation) {
     own.machine.kill();
     own.host.life = undefined;
     const { name } = own.machine;
-    watch.stopped(name, startedAt);
     await compare(end === 'last', watch.hasTroubleSince(name, startedAt) ? undefined : name);
     if (end === undefined) later(isCalm() ? 10 : downtime(), () => simulation.start(own.host));
   }
@@ -70,7 +68,6 @@ export function createEndings(simulation: Simulation) {
       if (isClockSet && own.machine.isAlive()) wallClocks.set(own);
       own.machine.resume();
       own.resumedAt = kernel.now();
-      requestRate.resumed(own.pausedAt);
       watch.troubled(own.machine.name);
       own.steadySince &&= kernel.now();
       course.disturbed();

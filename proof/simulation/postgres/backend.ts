@@ -7,7 +7,7 @@ import type { Backend } from '../backend.ts';
 import type { Kernel } from '../kernel.ts';
 import { START } from '../machine.ts';
 import type { Hooks } from '../process.ts';
-import { createSender, kindsOf, LATE_MS, type Limits, type SenderOptions } from './sender.ts';
+import { createSender, kindsOf, type Limits, type SenderOptions } from './sender.ts';
 import { openServer, type Server } from './server.ts';
 
 /** URL that is only parsed: the connections are simulated. */
@@ -62,16 +62,8 @@ export async function createPostgresBackend(options: PostgresBackendOptions): Pr
       return {
         query: <Row>(statement: Statement, values?: readonly unknown[]) =>
           during(async () => {
-            const sentAt = kernel.now();
             const given = await sender.send<Row>(statement, values ?? [], limits);
-            const isLate = kernel.now() - sentAt > LATE_MS;
-            if ('error' in given || isLate) process.onUnanswered();
-            const kinds = kindsOf(statement.text);
-            if ('error' in given) {
-              if (kinds.releases && !isLate) process.onReleaseFailed();
-              throw toStoreError(given.error, []);
-            }
-            if (kinds.readsLeases) process.onBeat();
+            if ('error' in given) throw toStoreError(given.error, []);
             return given.rows;
           }),
         attempt: <Row>(statement: Statement, values: readonly unknown[]) =>
@@ -147,7 +139,6 @@ function watch(
       kinds.configures || kinds.commits || kinds.claims
         ? new Map((await server.projects()).map((row) => [row.id, row]))
         : undefined;
-    const onClaimed = kinds.claims ? process.onClaiming() : undefined;
     const rows = await server.run(statement, values, START + kernel.now());
     if (kinds.configures) {
       const projects = JSON.parse(String(values[0])) as readonly string[];
@@ -160,12 +151,11 @@ function watch(
       const project = await server.projectOf(Number(values[Number(parameter) - 1]));
       if (project?.removed_at === null) process.onFailureTaken(project.id);
     }
-    if (onClaimed !== undefined) {
+    if (kinds.claims) {
       const claimed = (await server.projects())
         .filter(({ id, owner }) => owner === name && before?.get(id)?.owner !== name)
         .map(({ id }) => id);
       if (claimed.length > 0) kernel.note(`${name} owns ${claimed.join()}`);
-      onClaimed(claimed);
     }
     if (kinds.commits) {
       for (const { id, token, removed_at } of await server.projects()) {

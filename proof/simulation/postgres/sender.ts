@@ -13,12 +13,6 @@ const NOT_CONNECTED = 0.5;
 
 /** Probability that the repetition of a held-up commit fails. */
 const REPETITION_FAILS = 0.5;
-/** Probability that the first commit of a project to another server is held up. */
-const FIRST_IS_HELD_UP = 0.3;
-/** The same for a commit that is computed from the state of the last server. */
-const LATEST_IS_HELD_UP = 0.8;
-/** Probability that the postponement of a failure is held up. */
-const POSTPONEMENT_IS_HELD_UP = 0.06;
 /** Probability that a sender gets an error before its time limit if its statement or the answer is lost. */
 const IS_RESET = 0.7;
 /** Maximum time for which a statement is held up, ms: longer than its sender waits, or than its lease lasts. */
@@ -27,7 +21,7 @@ const MAX_HOLD_UP_MS = 90_000;
 const TIMERS_ARE_EXACT = 0.999;
 
 /** Time after which an answer is late: something else may have happened meanwhile, ms. */
-export const LATE_MS = 2000;
+const LATE_MS = 2000;
 
 export type Limits = Pick<DatabaseOptions, 'timeoutMs' | 'signal'>;
 
@@ -81,43 +75,21 @@ export function createSender(options: SenderOptions): Sender {
   const inFlight = new Set<() => void>();
   /** Time until which a commit is on its way that its sender has given up, by project. */
   const heldUp = new Map<string, number>();
-  const firstReign = reign();
-  /** Number of the server to which the last commit went, by project. */
-  const committedTo = new Map<string, number>();
-
   function drawDelayMs(slow: number): number {
     return kernel.chance(slow) ? kernel.between(100, 6000) : kernel.between(0.1, 3);
   }
 
   /** Draws the fate of a statement. Some are held up for longer than their sender waits. */
-  function drawJourney(
-    kinds: StatementKinds,
-    project: string | undefined,
-    isUnreachable: boolean,
-    { fails, slow }: StoreWeather,
-  ): Journey {
-    const isDelivered = !isUnreachable && !kernel.chance(fails / 2);
-    let isAnswered = !kernel.chance(fails / 2);
-    const isReset = !isUnreachable && kernel.chance(IS_RESET);
-    let isHeldUp = kernel.chance(slow);
-    let sentTo = reign();
-    if (project !== undefined) {
-      const isPreceded = isDelivered && process.onCommitting(project);
-      if (isPreceded) sentTo += 1;
-      const isFirst = (committedTo.get(project) ?? firstReign) !== sentTo;
-      // In the calm, and in runs without faults of the store, nothing is held up.
-      isHeldUp ||=
-        fails > 0 && isFirst && kernel.chance(isPreceded ? LATEST_IS_HELD_UP : FIRST_IS_HELD_UP);
-      committedTo.set(project, sentTo);
-    } else if (kinds.claims && isDelivered && process.onClaimSent()) {
-      sentTo += 1;
-      isAnswered = false;
-    } else if (fails > 0 && kinds.postponesFailure) {
-      isHeldUp ||= kernel.chance(POSTPONEMENT_IS_HELD_UP);
-      if (isHeldUp) process.onPostponementHeldUp();
-    }
-    const outMs = isHeldUp ? kernel.between(leaseMs / 2, MAX_HOLD_UP_MS) : drawDelayMs(slow);
-    return { isDelivered, isAnswered, isReset, sentTo, outMs, backMs: drawDelayMs(slow) };
+  function drawJourney(isUnreachable: boolean, { fails, slow }: StoreWeather): Journey {
+    const isHeldUp = kernel.chance(slow);
+    return {
+      isDelivered: !isUnreachable && !kernel.chance(fails / 2),
+      isAnswered: !kernel.chance(fails / 2),
+      isReset: !isUnreachable && kernel.chance(IS_RESET),
+      sentTo: reign(),
+      outMs: isHeldUp ? kernel.between(leaseMs / 2, MAX_HOLD_UP_MS) : drawDelayMs(slow),
+      backMs: drawDelayMs(slow),
+    };
   }
 
   /** Reports the effect of a statement on the database, before its sender gets the answer. */
@@ -193,18 +165,17 @@ export function createSender(options: SenderOptions): Sender {
     send: (statement, values, { timeoutMs, signal }) => {
       const { fails, slow } = weather();
       const kinds = kindsOf(statement.text);
-      if (kinds.renewsLease) process.onBeat();
       const project = kinds.commits ? String(values[0]) : undefined;
       const isRepetition = kernel.now() < (heldUp.get(project ?? '') ?? -Infinity);
       const isUnreachable = isCutOff();
       const isNotConnected = isUnreachable && kernel.chance(NOT_CONNECTED);
       if (isNotConnected || kernel.chance(isRepetition ? REPETITION_FAILS : fails)) {
-        if (kinds.grants) process.onGrantFailed();
         return failToSend(isNotConnected ? CONNECT_MS : drawDelayMs(slow));
       }
       const isAborted = signal?.aborted === true;
       const limitMs = isAborted ? Math.min(AFTER_ABORT_TIMEOUT_MS, timeoutMs) : timeoutMs;
-      const journey = drawJourney(kinds, project, isUnreachable, { fails, slow });
+      const journey = drawJourney(isUnreachable, { fails, slow });
+      if (project !== undefined && journey.isDelivered) process.onCommitting(project);
       if (journey.isDelivered && project !== undefined && journey.outMs > limitMs) {
         heldUp.set(project, kernel.now() + journey.outMs);
       }
@@ -226,13 +197,7 @@ const PATTERNS = {
   postponesFailure: /UPDATE evalwatch\.failure AS f\s+SET tries\b/,
   settlesFailure: /UPDATE evalwatch\.failure AS f\s+SET settled_at\b/,
   renewsLease: /INSERT INTO evalwatch\.worker\b/,
-  /** Reads the leases of all workers. */
-  readsLeases: /\bAS has_free\b/,
-  listsProjects: /\bAS "hasPending"/,
-  /** Gives projects back. */
-  releases: /SET owner = NULL, .*\s+FROM unnest\b/,
   endsLease: /DELETE FROM evalwatch\.worker WHERE worker = \$1$/,
-  grants: /UPDATE evalwatch\.rate\b/,
 };
 
 /** Names of all kinds. */

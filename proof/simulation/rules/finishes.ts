@@ -46,16 +46,13 @@ export function createFinishes(fault: (text: string) => void) {
   /** Returns a project after a listing of which the records, and these moves, are in `state`. */
   function after(
     { project, items }: ServedListing,
-    { last, records }: State,
+    { records }: State,
     moves: readonly Move[],
     process: string,
   ): Project {
     const before = projects.get(project) ?? NEW;
     const names = new Map(before.names);
-    for (const [id, , name] of items) {
-      if (typeof id !== 'string' || last?.statuses.has(id) !== true) continue;
-      names.set(id, typeof name === 'string' && name !== '' ? name : undefined);
-    }
+    for (const [id, , name] of items) names.set(id, name);
     const listed = [...records].filter(([id, { gone }]) => !gone && names.get(id) !== undefined);
     const statuses = new Map(
       [...Map.groupBy(listed, ([id]) => names.get(id) ?? '')].map(
@@ -70,7 +67,7 @@ export function createFinishes(fault: (text: string) => void) {
       const was = before.experiments.get(name);
       const hasMoved = was?.hasMoved === true || moved.has(name);
       const hasEnded = own.length > 0 && !own.some((status) => UNFINISHED.has(status));
-      const isConfirmed = was?.hasEnded === true && last?.complete === true && !moved.has(name);
+      const isConfirmed = was?.hasEnded === true && !moved.has(name);
       const finishesNow = hasMoved && hasEnded && isConfirmed;
       experiments.set(name, { hasMoved: hasMoved && !finishesNow, hasEnded });
       const text = textOf(name, own);

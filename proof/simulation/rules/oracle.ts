@@ -67,8 +67,6 @@ export function createOracle(simulation: Simulation) {
   const lost = new Map<number, string>();
   /** Number of polls in a row that found a change and stored nothing, by process and project. */
   const overlooked = new Map<string, number>();
-  /** Number of events about undocumented items in the running poll, by process and project. */
-  const anomalies = new Map<string, number>();
   const finishes = createFinishes(fault);
   const faults: string[] = [];
   let listings = 0;
@@ -83,7 +81,7 @@ export function createOracle(simulation: Simulation) {
     taken.set(key, entry);
     const next = takeNote(state, entry, MISSING_AFTER);
     states.set(project, next.state);
-    if (next.state !== state) finishes.take(process, entry, next.state, next.moves);
+    finishes.take(process, entry, next.state, next.moves);
     const moves = next.moves.map(textOf).toSorted();
     const batch = { process, moves, stored: undefined, isReported: false };
     listings += 1;
@@ -130,13 +128,7 @@ export function createOracle(simulation: Simulation) {
       const isOfLost = lost.get(transitionId) === promptId && isFirst;
       told.push({ process, promptId, errorId: errorInfo?.error_id ?? 'none', isOfLost });
       toldFailures.set(transitionId, told);
-    } else if (event.type === 'items.anomalous') {
-      const key = `${process} ${event.project}`;
-      const times = (anomalies.get(key) ?? 0) + 1;
-      anomalies.set(key, times);
-      if (times > 1) faults.push(`a poll of ${event.project} told of undocumented items twice`);
     } else if (event.type === 'poll.finished') {
-      anomalies.delete(`${process} ${event.project}`);
       if (event.failure !== undefined) return;
       // The process reported this listing as committed, whatever the store did. Others may have committed a newer one.
       if (!isShared || event.changed) take(process, event.project);
