@@ -2,14 +2,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import bcrypt from 'bcrypt';
 import { ask } from '../../test/support/ask.ts';
-import { makeCertificate } from '../../test/support/certificates.ts';
 import { type Daemon, startDaemon, until } from '../../test/support/evalwatch.ts';
 import { NODE_FLAGS } from '../../test/support/node-flags.ts';
 import { promptItem, sendJson, startService } from '../../test/support/service.ts';
 import { temporaryDirectory } from '../../test/support/temporary.ts';
 
-/** `open` admits every client, `login` users, and `certificate` clients with a certificate. */
-export type ServerKind = 'open' | 'login' | 'certificate';
+/** `open` admits every client, `login` users. */
+export type ServerKind = 'open' | 'login';
 
 /** Id of the prompt of each project. */
 export const PROMPT = 'prompt';
@@ -48,23 +47,9 @@ export async function startDaemons(source: string, onEnd: (error: Error) => void
   opened.use(service);
   const write = (name: string, content: object) =>
     writeFile(join(directory, name), JSON.stringify(content));
-  const authority = makeCertificate(directory, 'authority');
-  const { certFile: cert_file, keyFile: key_file } = makeCertificate(
-    directory,
-    'server',
-    authority,
-  );
-  const client = makeCertificate(directory, 'client', authority);
-  const stranger = makeCertificate(directory, 'stranger');
-  const basic_auth_users = { [USER]: bcrypt.hashSync(PASSWORD, 4) };
-  const verified = {
-    client_auth_type: 'RequireAndVerifyClientCert',
-    client_ca_file: authority.certFile,
-  };
   const protections: Readonly<Record<ServerKind, object>> = {
     open: {},
-    login: { basic_auth_users },
-    certificate: { tls_server_config: { cert_file, key_file, ...verified } },
+    login: { basic_auth_users: { [USER]: bcrypt.hashSync(PASSWORD, 4) } },
   };
   await writeFile(join(directory, 'key'), 'key-of-the-proof');
 
@@ -93,13 +78,11 @@ export async function startDaemons(source: string, onEnd: (error: Error) => void
   const daemons: Readonly<Record<ServerKind, Daemon>> = {
     open: await start('open'),
     login: await start('login'),
-    certificate: await start('certificate'),
   };
   const portOf = async (kind: ServerKind) => Number(new URL(await daemons[kind].url()).port);
   const ports: Readonly<Record<ServerKind, number>> = {
     open: await portOf('open'),
     login: await portOf('login'),
-    certificate: await portOf('certificate'),
   };
   const haveAll = (event: string) =>
     until(() => Object.values(daemons).every((each) => each.of(event).length >= PROJECTS.length));
@@ -107,16 +90,14 @@ export async function startDaemons(source: string, onEnd: (error: Error) => void
   status = 'FAILED';
   for (const daemon of Object.values(daemons)) {
     const url = `${await daemon.url()}/-/poll`;
-    const login = { auth: `${USER}:${PASSWORD}`, cert: client.cert, key: client.key };
-    const { status: code, text } = await ask(url, { method: 'POST', ...login });
+    const auth = `${USER}:${PASSWORD}`;
+    const { status: code, text } = await ask(url, { method: 'POST', auth });
     if (code !== 200) throw new Error(`poll: ${code} ${text}`);
   }
   if (!(await haveAll('prompt.failed'))) throw new Error('failures are not told');
   const closing = opened.move();
   return {
     ports,
-    client,
-    stranger,
     [Symbol.asyncDispose]: () => closing[Symbol.asyncDispose](),
   };
 }

@@ -77,11 +77,8 @@ export interface Made extends Sent {
   readonly bytes: string;
 }
 
-export interface Makings {
+interface Makings {
   readonly random: () => number;
-  readonly assets: readonly string[];
-  /** Whether the connection has the right certificate; undefined if passwords are used. */
-  readonly hasCertificate: boolean | undefined;
   /** Whether it is the last request of its connection and asks to close it. */
   readonly isLast: boolean;
 }
@@ -89,14 +86,13 @@ export interface Makings {
 type Pick = <T>(list: readonly T[]) => T;
 
 /** Returns a random request, usually almost valid. */
-export function makeRequest(makings: Makings): Made {
-  const { random, assets, hasCertificate, isLast } = makings;
+export function makeRequest({ random, isLast }: Makings): Made {
   const chance = (share: number) => random() < share;
   const pick: Pick = (list) => list[Math.floor(random() * list.length)] as (typeof list)[number];
 
   const method = chance(0.06) ? pick(ODD_METHODS) : pick(METHODS);
   const version = chance(0.1) ? pick(['1.0', '1.0', '1.0', '0.9', '2.0']) : '1.1';
-  const target = makeTarget(pick, chance, assets);
+  const target = makeTarget(pick, chance);
   const login = chance(0.5)
     ? pick(LOGINS.right)
     : chance(0.4)
@@ -125,19 +121,14 @@ export function makeRequest(makings: Makings): Made {
       line.slice(0, line.indexOf(':')),
       line.slice(line.indexOf(':') + 1),
     ]),
-    isLoggedIn: hasCertificate ?? (login !== undefined && LOGINS.right.includes(login)),
+    isLoggedIn: login !== undefined && LOGINS.right.includes(login),
     isBroken,
     bytes: isBroken ? pick(BREAKS)(lines.slice(0, 2).join('\r\n') + '\r\n\r\n') : bytes,
   };
 }
 
-function makeTarget(
-  pick: Pick,
-  chance: (share: number) => boolean,
-  assets: readonly string[],
-): string {
+function makeTarget(pick: Pick, chance: (share: number) => boolean): string {
   let path = chance(0.1) ? pick(NEAR) : pick(PATHS);
-  if (chance(0.03)) path = pick(assets);
   if (chance(0.06)) {
     const id = encodeURIComponent(chance(0.8) ? pick(PROJECTS) : pick(SCRAPS));
     path = pick([
