@@ -1,5 +1,4 @@
 import { crc32, gzipSync } from 'node:zlib';
-import { promptItem } from '../../test/support/service.ts';
 import {
   type Answer,
   bytes,
@@ -28,7 +27,6 @@ const listing = (body: string | Buffer, headers: object = {}) => whole(200, body
 const all = (...bodies: readonly (string | Buffer)[]) => bodies.map((body) => listing(body));
 /** Adds fields to the last item of the good listing. */
 const goodWith = (more: string) => `${GOOD.slice(0, -2)},${more}}]`;
-const latin1 = (text: string) => Buffer.from(TURNED.replace('name of', text), 'latin1');
 
 const MEBIBYTE = 1024 * 1024;
 const MILLION = 1_000_000;
@@ -61,16 +59,6 @@ function inChunks(size: number, body: Buffer, headers: object = {}): Answer {
   const end = { ...CHUNKED, ...headers };
   return pour(Buffer.from(`${frames.join('')}0\r\n\r\n`, 'latin1'), 1, end);
 }
-
-/** Runs of texts that some parsers take for the beginning of something, or have to look at twice. */
-const RUNS =
-  String.raw`\ " ' % & # ; < > = + - / , : . ? * | ^ $ ( ) [ ] { } %25 %5c %u \u \x &amp; &# &#x =3D`
-    .split(' ')
-    .concat('\n', '\0', '\u001b[', '\u2028', '\u202e', '\u200d', 'e\u0301', '\ud800', '\u{1f600}')
-    .map((text) => text.repeat(4000 / text.length))
-    .join('');
-
-const WRONG_IDS = [17, 1e300, null, true, ['pending'], { id: 'p' }, '', '\ud800', 'x'.repeat(513)];
 
 /** Every kind, by the id of the project that gets its answers. */
 export const KINDS: Readonly<Record<string, Kind>> = {
@@ -118,16 +106,6 @@ export const KINDS: Readonly<Record<string, Kind>> = {
       whole(302, TURNED),
     ],
   },
-  'hints at another address': {
-    ends: ['ok'],
-    answers: [
-      whole(200, GOOD, ({ elsewhere }) => ({
-        refresh: `0; url=http://${elsewhere}`,
-        location: `http://${elsewhere}`,
-        'alt-svc': `http/1.1="${elsewhere}"; ma=86400`,
-      })),
-    ],
-  },
   'other statuses': {
     ends: ['invalid_response', 'client_error', 'not_found', 'server_error'],
     answers: [
@@ -148,10 +126,6 @@ export const KINDS: Readonly<Record<string, Kind>> = {
     ends: ['rate_limited'],
     answers: [whole(429, '', { 'retry-after': '3600' })],
   },
-  'come back when pigs fly': {
-    ends: ['rate_limited'],
-    answers: [whole(429, '', { 'retry-after': '-1e999' })],
-  },
   'no list': {
     ends: ['invalid_response'],
     answers: [
@@ -163,48 +137,6 @@ export const KINDS: Readonly<Record<string, Kind>> = {
       whole(200, ({ key }) => JSON.stringify([{ id: key }, { name: key }, null, 7, [], ''])),
       ...all('1e999', 'null', '', ' \r\n\t ', TURNED.slice(0, -1), TURNED + TURNED, `${TURNED}\0`),
       ...all(`// x\n${TURNED}`, `${TURNED.slice(0, -1)},]`, TURNED.replace('name', 'na\nme')),
-    ],
-  },
-  'wrong encodings': {
-    ends: ['invalid_response'],
-    answers: [
-      ...all(latin1('n\xe4me'), latin1('\xed\xa0\x80'), latin1('\xc0\xaf')),
-      listing(Buffer.from(`\ufeff${TURNED}`, 'utf16le')),
-      ...['gzip', 'br', 'rot13'].map((coding) => listing(TURNED, { 'content-encoding': coding })),
-      listing(gzipSync(gzipSync(TURNED)), { 'content-encoding': 'gzip, gzip' }),
-      listing(gzipSync(TURNED).subarray(0, -3), GZIP),
-    ],
-  },
-  'good but unusual': {
-    ends: ['ok'],
-    answers: [
-      ...all(`\ufeff${GOOD}`, JSON.stringify(JSON.parse(GOOD), undefined, '\n\t')),
-      listing(goodWith('"__proto__":{"id":"planted","status":"FAILED"},"toString":0')),
-      listing(goodWith(`"x":${'9'.repeat(MILLION)}`)),
-      listing(GOOD, { 'content-type': 'text/html' }),
-      bytes(GOOD, fin, {}),
-      bytes(Buffer.concat([chunked(GOOD), Buffer.from('0\r\nx: y\r\n\r\n')]), fin, CHUNKED),
-      bytes(`${HINT}${STATUS}connection: close\r\n\r\n${GOOD}`),
-    ],
-  },
-  'wrong types': {
-    ends: ['ok'],
-    // Two prompts have no usable id. Such an item may be either of them, so neither is missing.
-    answers: [
-      whole(200, ({ key }) => {
-        const items = [...WRONG_IDS, key].map((id) => ({ ...promptItem('', 'FAILED'), id }));
-        const others = GOOD.replace('"pending"', '4.0').replace('"completed"', '""').slice(0, -1);
-        return `${others},${JSON.stringify(items).slice(1)}`;
-      }),
-      listing(GOOD.replace('"RUNNING"', '{"status":"FAILED"}').replace('"PENDING"', '7')),
-    ],
-  },
-  'runs of characters': {
-    ends: ['ok', 'validation'],
-    answers: [
-      listing(goodWith(`"name":${JSON.stringify(RUNS)},"timestamp":${JSON.stringify(RUNS)}`)),
-      listing(`${GOOD.slice(0, -1)},${JSON.stringify({ id: 7, status: RUNS, [RUNS]: RUNS })}]`),
-      whole(422, JSON.stringify({ detail: [{ msg: RUNS }] })),
     ],
   },
   'a nesting of ten millions': {
@@ -274,13 +206,6 @@ export const KINDS: Readonly<Record<string, Kind>> = {
       bytes(`${STATUS}: ${FORGED}\r\n\r\n${TURNED}`),
       bytes(`${FRAMED}x: \0\r\n\r\n${TURNED}`),
       bytes(({ key }) => `${FRAMED}x: ${key}${FORGED}\r\n\r\n${TURNED}`),
-    ],
-  },
-  'a second answer': {
-    ends: ['ok', 'network', 'invalid_response'],
-    answers: [
-      bytes(`${GOOD}${FRAMED}\r\n${TURNED}`, fin, { 'content-length': GOOD.length }),
-      bytes(GOOD, reset, { 'content-length': GOOD.length }),
     ],
   },
 };
