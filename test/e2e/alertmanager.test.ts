@@ -1,11 +1,9 @@
-import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
-import { createServer } from 'node:http';
-import { type AddressInfo, type Server, createServer as createTcpServer } from 'node:net';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { freePort } from '../support/free-port.ts';
+import { startMailServer, startReceiver } from '../support/receivers.ts';
 import { withTeams, withWebhooks } from '../support/team-routes.ts';
 import { temporaryDirectory } from '../support/temporary.ts';
 import { alerts } from '../unit/prometheus/rules-file.ts';
@@ -225,8 +223,8 @@ describe.runIf(RUNS)('Alertmanager with the shipped configuration', { timeout: 3
       runbook_url: 'https://runbooks.example.com/EvalwatchPromptFailed.md',
     };
     await using directory = await temporaryDirectory();
-    await using received = await (name === 'slack' ? postBox() : mailBox());
-    const config = await receiverConfig(name, received.address);
+    await using received = await startBox(name);
+    const config = await receiverConfig(name, `127.0.0.1:${received.port}`);
     const address = `127.0.0.1:${await freePort()}`;
     await using manager = await startAlertmanager(directory.path, address, config);
     await manager.post([{ alertname: 'EvalwatchPromptFailed', project: 'chat' }], annotations);
@@ -280,45 +278,14 @@ async function receiverConfig(name: 'slack' | 'mail', address: string): Promise<
   });
 }
 
-/** Takes what is posted by HTTP. */
-function postBox() {
-  return box((take) =>
-    createServer((request, response) => {
-      request.on('data', take).on('end', () => response.end());
-    }),
-  );
-}
-
-/** Takes what is mailed by SMTP. */
-function mailBox() {
-  return box((take) =>
-    createTcpServer((socket) => {
-      socket.write('220 ready\r\n');
-      // The sender waits for the answer to each command.
-      socket.on('data', (data: Buffer) => {
-        take(data);
-        socket.write(/^DATA/m.test(data.toString()) ? '354 go on\r\n' : '250 ok\r\n');
-      });
-    }),
-  );
-}
-
-async function box(serve: (take: (data: Buffer) => void) => Server) {
-  let text = '';
-  const server = serve((data) => {
-    text += data.toString();
-  });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  return {
-    address: `127.0.0.1:${(server.address() as AddressInfo).port}`,
-    text: () => text,
-    [Symbol.asyncDispose]: async () => {
-      const closed = once(server, 'close');
-      server.close();
-      await closed;
-    },
-  };
+/** Takes what Alertmanager sends by HTTP or SMTP. */
+async function startBox(name: 'slack' | 'mail') {
+  if (name === 'slack') {
+    const { received, ...box } = await startReceiver((response) => void response.end());
+    return { ...box, text: () => received.map(({ body }) => body).join() };
+  }
+  const { mails, ...box } = await startMailServer({ disabledCommands: ['AUTH', 'STARTTLS'] });
+  return { ...box, text: () => mails.map(({ source }) => source).join() };
 }
 
 /** Starts Alertmanager with the shipped configuration, edited as a user would, its times cut to seconds. */

@@ -11,8 +11,6 @@ import {
 import { scrape } from '../support/scrape.ts';
 import { errorOf, promptDetail, sendJson, startAlpha } from '../support/service.ts';
 
-const MINUTE = 60_000;
-
 /** Sets up a project whose prompts with these ids were RUNNING at its first poll and have failed since. */
 async function failedSinceBaseline(ids: readonly string[], change: ConfigurationChange = {}) {
   const service = await startAlpha();
@@ -81,42 +79,6 @@ describe('the failure of a prompt', UNHURRIED, () => {
     ]);
   });
 
-  it('is logged with a reason instead of error_info after 3 useless responses', async () => {
-    // Status and body of the response for each reason.
-    const answers: Readonly<Record<string, readonly [status: number, body: unknown]>> = {
-      not_found: [404, { detail: 'Not Found' }],
-      validation: [422, { detail: [] }],
-      client_error: [410, {}],
-      redirect: [307, {}],
-      no_error_info: [200, promptDetail(null)],
-      invalid_response: [206, {}],
-      too_large: [200, promptDetail({ error_id: 'E', error_msg: 'x'.repeat(9000) })],
-    };
-    await using given = await failedSinceBaseline(Object.keys(answers), {
-      service: { retries: 0, max_response_size: '8KiB' },
-    });
-    const { service, place } = given;
-    for (const [id, [status, body]] of Object.entries(answers)) {
-      service.answer(id, (_, response) => sendJson(response, body, status));
-    }
-    /** Tries all of them, with the clock ahead. Returns the lines of failures. */
-    const tryAgain = async (aheadMs: number) => {
-      const asked = service.details().length + Object.keys(answers).length;
-      await using daemon = await startHere(place, { aheadMs });
-      await vi.waitFor(() => expect(service.details()).toHaveLength(asked), PATIENCE);
-      await daemon.stop();
-      return daemon.of('prompt.failed');
-    };
-    expect(await tryAgain(0)).toEqual([]);
-    expect(await tryAgain(2 * MINUTE)).toEqual([]);
-    const lines = await tryAgain(10 * MINUTE);
-    expect(lines).toHaveLength(7);
-    for (const line of lines) {
-      const reason = line['prompt_id'];
-      expect(line).toMatchObject({ level: 'error', error_info: null, reason });
-    }
-  });
-
   it('is retried by the poll command even if it is not due', async () => {
     await using given = await failedSinceBaseline(['p1']);
     const { service, place } = given;
@@ -158,19 +120,5 @@ describe('the failure of a prompt', UNHURRIED, () => {
       async () => expect((await backlog()).slice(0, 2)).toEqual([0, undefined]),
       PATIENCE,
     );
-  });
-
-  it('is not reported if the prompt was FAILED in the baseline', async () => {
-    await using service = await startAlpha();
-    service.set({ p1: 'FAILED' });
-    await using place = await workspace(service.url);
-    await using daemon = await startHere(place);
-    await daemon.line('project.baseline');
-    service.set({ p2: 'FAILED' });
-    await daemon.line('prompt.failed', { prompt_id: 'p2' });
-    await daemon.stop();
-    expect(daemon.of('prompt.failed')).toHaveLength(1);
-    expect(daemon.of('prompt.transition')).toMatchObject([{ from: 'NEW', to: 'FAILED' }]);
-    expect((await readHere(place, ['failures', '--json'])).json()).toHaveLength(1);
   });
 });

@@ -235,30 +235,6 @@ describe('stopping the daemon', UNHURRIED, () => {
     expect(line['error_info']).toEqual(errorOf('p1'));
   });
 
-  it('does not wait for a poll that waits for its retry', async () => {
-    await using service = await startService((_, response) => {
-      response.writeHead(503, { 'retry-after': '9' }).end();
-    });
-    await using place = await workspace(service.url);
-    await using daemon = await startHere(place, SLOWLY);
-    await daemon.line('api.retried');
-    await daemon.stop();
-    expect(daemon.of('poll.failed')).toEqual([]);
-    expect(service.arrivals).toHaveLength(1);
-  });
-
-  it('does not wait for a poll that waits for the rate limit', async () => {
-    await using service = await startService((_, response) => sendJson(response, []));
-    const rate = { max_requests_per_second: 0.05 };
-    await using place = await workspace(service.url, { service: rate, projects: TWO });
-    await using daemon = await startHere(place, SLOWLY);
-    await daemon.line('poll.completed');
-    await daemon.stop();
-    expect(service.arrivals).toHaveLength(1);
-    expect(daemon.of('poll.failed')).toEqual([]);
-    expect(daemon.of('poll.completed')).toHaveLength(1);
-  });
-
   it('sends no request for a poll that waits for a concurrency slot', async () => {
     await using service = await startHangingService();
     const slots = { max_concurrency: 1 };

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { describe, expect, it, vi } from 'vitest';
 import { debianTool, IN_CI } from '../support/debian-tool.ts';
 import { startHere } from '../support/daemon-here.ts';
-import { PATIENCE, RECEIVER, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { PATIENCE, UNHURRIED, workspace } from '../support/evalwatch.ts';
 import { METRICS, type MetricFact } from '../support/metrics-table.ts';
 import { scrape, seriesName } from '../support/scrape.ts';
 import { startAlpha, startService } from '../support/service.ts';
@@ -141,37 +141,6 @@ describe('the metrics of a running daemon', UNHURRIED, () => {
     ).toBe(polls);
     const level = { level: 'error' };
     expect(seen.value('evalwatch_log_messages_total', level)).toBe(1);
-  });
-
-  it('include every metric with all its series once there is data for it', async () => {
-    await using service = await startAlpha();
-    service.set({ p1: 'RUNNING', p2: 'PENDING', p3: 'RUNNING' }, 'nightly-42');
-    // Never answered, so it stays in the backlog.
-    service.answer('p1', () => {});
-    await using place = await workspace(service.url, {
-      projects: [{ id: 'alpha', datasets: true }],
-      web: { external_url: 'https://watch.example.com' },
-      notify: [RECEIVER],
-      metrics: { experiments: 1 },
-    });
-    await using daemon = await startHere(place);
-    await daemon.line('poll.completed');
-    service.set({ p1: 'FAILED' });
-    await daemon.line('dataset.transition', { to: 'FAILED' });
-    const { families } = await scrape(await daemon.url());
-    // These need an error_info, a failed poll, a pause and 20 durations.
-    const later = new Set([
-      'evalwatch_prompt_error_first_seen_timestamp_seconds',
-      'evalwatch_project_poll_failing',
-      'evalwatch_project_paused',
-      'evalwatch_prompt_state_typical_seconds',
-    ]);
-    for (const fact of METRICS.filter(({ name }) => !later.has(name))) {
-      const family = families.get(fact.name);
-      expect([fact.name, family?.type]).toEqual([fact.name, fact.type]);
-      const alphas = sorted(seriesOf(fact)).filter((series) => !series.includes('quoted'));
-      expect(sorted(family?.samples.keys() ?? [])).toEqual(alphas);
-    }
   });
 
   it('count the prompts of the newest experiments that have not finished, as many as are configured', async () => {

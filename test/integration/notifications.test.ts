@@ -1,45 +1,35 @@
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { text } from 'node:stream/consumers';
+import type { ServerResponse } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import { describe, expect, it, vi } from 'vitest';
 import type { Message, MessageOf } from '../../src/notify/message.ts';
 import { startHere } from '../support/daemon-here.ts';
 import { PATIENCE, startDaemon, UNHURRIED, workspace } from '../support/evalwatch.ts';
+import { startReceiver } from '../support/receivers.ts';
 import { scrape } from '../support/scrape.ts';
 import { errorOf, startAlpha } from '../support/service.ts';
 
 /** Status of an answer; `hang` to give none. */
 type Answer = number | 'hang';
 
-/** A receiver of type `webhook`; `await using` closes it. It answers 200 unless `answers` are set. */
-async function startReceiver() {
-  const attempts: Message[] = [];
+/** Starts a receiver of type `webhook`, which answers 200 unless `answer` is set; `await using` closes it. */
+async function startHook() {
   const open = new Set<ServerResponse>();
-  const receiver = { answer: 200 as Answer, attempts, open };
-  const server = createServer((request: IncomingMessage, response) => {
+  const hook = { answer: 200 as Answer, open };
+  const receiver = await startReceiver((response) => {
     open.add(response);
     response.once('close', () => open.delete(response));
-    void (async () => {
-      attempts.push(JSON.parse(await text(request)) as Message);
-      if (receiver.answer !== 'hang') response.writeHead(receiver.answer).end();
-    })();
+    if (hook.answer !== 'hang') response.writeHead(hook.answer).end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  return Object.assign(receiver, {
-    url: `http://127.0.0.1:${port}/hook`,
+  const attempts = () => receiver.received.map(({ body }) => JSON.parse(body) as Message);
+  return Object.assign(hook, {
+    url: receiver.url,
+    attempts,
     /** What it was sent about failures, once for each message. */
     told: () => {
-      const byId = new Map(attempts.map((message) => [message.id, message]));
+      const byId = new Map(attempts().map((message) => [message.id, message]));
       return [...byId.values()].filter(isOfFailures);
     },
-    [Symbol.asyncDispose]: async () => {
-      server.close();
-      server.closeAllConnections();
-    },
+    [Symbol.asyncDispose]: () => receiver[Symbol.asyncDispose](),
   });
 }
 
@@ -60,9 +50,9 @@ const all = (status: string) => Object.fromEntries(['a', 'b', 'c', 'd'].map((id)
 describe('messages to receivers', UNHURRIED, () => {
   it('arrive while others fail or hang, which are told afterwards, gathered; polls go on', async () => {
     await using service = await startAlpha();
-    await using good = await startReceiver();
-    await using failing = await startReceiver();
-    await using hanging = await startReceiver();
+    await using good = await startHook();
+    await using failing = await startHook();
+    await using hanging = await startHook();
     failing.answer = 500;
     hanging.answer = 'hang';
     service.set(all('RUNNING'));
@@ -124,7 +114,7 @@ describe('messages to receivers', UNHURRIED, () => {
 
   it('come again after a kill before their answer, the same with the same id, and nothing else', async () => {
     await using service = await startAlpha();
-    await using receiver = await startReceiver();
+    await using receiver = await startHook();
     receiver.answer = 'hang';
     service.set(all('RUNNING'));
     await using place = await workspace(service.url, { notify: [webhook('hook', receiver)] });
@@ -134,18 +124,18 @@ describe('messages to receivers', UNHURRIED, () => {
     await vi.waitFor(() => expect(idsIn(receiver.told())).toEqual(['a']), PATIENCE);
     await killed.stop('SIGKILL');
     receiver.answer = 200;
-    const before = receiver.attempts.length;
+    const before = receiver.attempts().length;
     await using daemon = await startHere(place);
     service.set({ b: 'FAILED' });
     await vi.waitFor(() => expect(idsIn(receiver.told())).toEqual(['a', 'b']), PATIENCE);
-    const repeated = receiver.attempts.slice(0, before + 1);
-    expect(repeated).toEqual(repeated.map(() => receiver.attempts[0]));
+    const repeated = receiver.attempts().slice(0, before + 1);
+    expect(repeated).toEqual(repeated.map(() => receiver.attempts()[0]));
     await daemon.stop();
   });
 
   it('tell of an experiment that finished once, also after a kill before their answer', async () => {
     await using service = await startAlpha();
-    await using receiver = await startReceiver();
+    await using receiver = await startHook();
     receiver.answer = 'hang';
     service.set({ old: 'RUNNING' }, 'old');
     await using place = await workspace(service.url, {
@@ -157,31 +147,39 @@ describe('messages to receivers', UNHURRIED, () => {
     service.set(all('RUNNING'), 'nightly 42');
     await killed.line('prompt.transition', { to: 'RUNNING' });
     service.set({ ...all('COMPLETED'), d: 'FAILED' });
-    await vi.waitFor(() => expect(receiver.attempts).not.toEqual([]), PATIENCE);
+    await vi.waitFor(() => expect(receiver.attempts()).not.toEqual([]), PATIENCE);
     await killed.stop('SIGKILL');
     receiver.answer = 200;
-    const before = receiver.attempts.length;
+    const before = receiver.attempts().length;
     await using daemon = await startHere(place);
     service.set({ old: 'COMPLETED' });
-    await vi.waitFor(() => expect(receiver.attempts.length).toBe(before + 2), PATIENCE);
-    const [first] = receiver.attempts;
-    expect(receiver.attempts.slice(0, -1)).toEqual(receiver.attempts.slice(0, -1).map(() => first));
+    await vi.waitFor(() => expect(receiver.attempts().length).toBe(before + 2), PATIENCE);
+    const [first] = receiver.attempts();
+    expect(receiver.attempts().slice(0, -1)).toEqual(
+      receiver
+        .attempts()
+        .slice(0, -1)
+        .map(() => first),
+    );
     const { error_id } = errorOf('d');
-    expect(receiver.attempts).toMatchObject([
-      ...receiver.attempts.slice(0, -1).map(() => ({
-        type: 'experiments.finished',
-        data: {
-          count: 1,
-          experiments: [
-            {
-              experiment: 'nightly 42',
-              url: 'https://watch.example.com/projects/alpha/experiments/nightly%2042',
-              prompts: { COMPLETED: 3, FAILED: 1, UNKNOWN: 0 },
-              causes: [{ error_id, count: 1 }],
-            },
-          ],
-        },
-      })),
+    expect(receiver.attempts()).toMatchObject([
+      ...receiver
+        .attempts()
+        .slice(0, -1)
+        .map(() => ({
+          type: 'experiments.finished',
+          data: {
+            count: 1,
+            experiments: [
+              {
+                experiment: 'nightly 42',
+                url: 'https://watch.example.com/projects/alpha/experiments/nightly%2042',
+                prompts: { COMPLETED: 3, FAILED: 1, UNKNOWN: 0 },
+                causes: [{ error_id, count: 1 }],
+              },
+            ],
+          },
+        })),
       { data: { count: 1, experiments: [{ experiment: 'old', causes: [] }] } },
     ]);
     await daemon.stop();
@@ -189,7 +187,7 @@ describe('messages to receivers', UNHURRIED, () => {
 
   it('that are on their way when the daemon stops are taken, and not sent again', async () => {
     await using service = await startAlpha();
-    await using receiver = await startReceiver();
+    await using receiver = await startHook();
     receiver.answer = 'hang';
     service.set(all('RUNNING'));
     await using place = await workspace(service.url, { notify: [webhook('hook', receiver)] });
@@ -206,14 +204,14 @@ describe('messages to receivers', UNHURRIED, () => {
     await using next = await startHere(place);
     service.set({ b: 'FAILED' });
     await vi.waitFor(() => expect(idsIn(receiver.told())).toEqual(['a', 'b']), PATIENCE);
-    expect(receiver.attempts).toHaveLength(2);
+    expect(receiver.attempts()).toHaveLength(2);
     await next.stop();
   });
 
   it('go to the receivers of the configuration in force, which are told nothing of before', async () => {
     await using service = await startAlpha();
-    await using old = await startReceiver();
-    await using other = await startReceiver();
+    await using old = await startHook();
+    await using other = await startHook();
     service.set(all('RUNNING'));
     await using place = await workspace(service.url, { notify: [webhook('old', old)] });
     await using daemon = await startHere(place);

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { ask } from '../support/ask.ts';
 import { brokenSqlite } from '../support/broken-sqlite.ts';
-import { readHere, startHere } from '../support/daemon-here.ts';
+import { startHere } from '../support/daemon-here.ts';
 import {
   KEY,
   ON_REQUEST,
@@ -362,40 +362,6 @@ describe('a reload', UNHURRIED, () => {
         ),
       { ...PATIENCE, interval: 500 },
     );
-  });
-
-  it('loses and repeats no transition if repeated 20 times while a status changes', async () => {
-    await using service = await startAlpha();
-    await using place = await workspace(service.url, { web: { enable_lifecycle: true } });
-    await using daemon = await startHere(place);
-    await daemon.line('project.baseline');
-    const url = await daemon.url();
-    const statuses = ['PENDING', 'RUNNING', 'COMPLETED'] as const;
-
-    for (let round = 0; round < 20; round += 1) {
-      service.set({ p: statuses[round % 3] ?? 'PENDING' });
-      await place.configure({
-        projects: round % 2 === 0 ? BOTH : [{ id: 'alpha', datasets: true }],
-      });
-      const post = (path: string) => fetch(`${url}/-/${path}`, { method: 'POST' });
-      // By the schedule alone, a round may have no poll.
-      const polled = vi.waitFor(
-        async () => expect((await post('poll?project=alpha')).status).toBe(200),
-        PATIENCE,
-      );
-      const [answer] = await Promise.all([post('reload'), polled]);
-      expect(answer.status).toBe(200);
-    }
-    service.set({ p: 'FAILED' });
-    await daemon.line('prompt.transition', { prompt_id: 'p', to: 'FAILED' });
-
-    const rows = (await readHere(place, ['transitions', '--project', 'alpha', '--json'])).json();
-    const chain = rows.filter((row) => row['prompt_id'] === 'p').toReversed();
-    expect(chain.length).toBeGreaterThan(10);
-    expect(chain.slice(1).map((row) => row['from'])).toEqual(
-      chain.slice(0, -1).map((row) => row['to']),
-    );
-    expect(chain.at(-1)?.['to']).toBe('FAILED');
   });
 
   it('fails and removes no project if the store cannot be read', async () => {

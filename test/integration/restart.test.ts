@@ -1,9 +1,8 @@
-import { symlink, writeFile } from 'node:fs/promises';
+import { symlink } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import Database from 'better-sqlite3';
 import { describe, expect, it, vi } from 'vitest';
-import { type DaemonHere, readHere, startHere } from '../support/daemon-here.ts';
+import { readHere, startHere } from '../support/daemon-here.ts';
 import {
   ON_REQUEST,
   PATIENCE,
@@ -22,14 +21,6 @@ async function storeSeries(url: string): Promise<Readonly<Record<string, number>
   const { families } = await scrape(url);
   const names = METRICS.filter(({ from }) => from === 'store').map(({ name }) => name);
   return Object.fromEntries(names.flatMap((name) => [...(families.get(name)?.samples ?? [])]));
-}
-
-const HOUR = 60 * 60 * 1000;
-
-/** Returns a daily schedule whose next run comes in `ms`. */
-function dailyIn(ms: number): string {
-  const time = new Date(Date.now() + ms);
-  return `${time.getUTCMinutes()} ${time.getUTCHours()} * * *`;
 }
 
 describe('a restart', UNHURRIED, () => {
@@ -64,98 +55,6 @@ describe('a restart', UNHURRIED, () => {
       await next.stop();
       expect([...next.of('store.created'), ...next.of('project.baseline')]).toEqual([]);
     }
-  });
-
-  it.each([8_640_000_000_000_001, -9_000_000_000_000_000])(
-    'polls even if the store has a last poll at a time that no calendar has (%d)',
-    async (at) => {
-      await using service = await startAlpha();
-      service.set({ p1: 'PENDING' });
-      await using place = await workspace(service.url);
-      await using daemon = await startHere(place);
-      await daemon.line('project.baseline');
-      await daemon.stop();
-      service.set({ p1: 'RUNNING' });
-      const db = new Database(join(place.directory, 'evalwatch.db'));
-      db.prepare('UPDATE project SET last_poll_at = ?, last_success_at = ?').run(at, at);
-      db.close();
-
-      await using next = await startHere(place);
-
-      expect(await next.line('prompt.transition')).toMatchObject({ prompt_id: 'p1' });
-    },
-  );
-
-  it('keeps the failure of the last poll and its reason', async () => {
-    await using service = await startAlpha();
-    await using place = await workspace(service.url);
-    await writeFile(join(place.directory, 'key'), 'short');
-    const failing = async (daemon: DaemonHere) => {
-      const { samples } = await scrape(await daemon.url());
-      return [...samples].filter(([name]) => name.startsWith('evalwatch_project_poll_failing'));
-    };
-    const forItsKey = [['evalwatch_project_poll_failing{project="alpha",reason="auth"}', 1]];
-    await using daemon = await startHere(place);
-    await daemon.line('poll.failed');
-    expect(await failing(daemon)).toEqual(forItsKey);
-    await daemon.stop();
-
-    await place.configure(ON_REQUEST);
-    await using next = await startHere(place);
-    expect(await failing(next)).toEqual(forItsKey);
-    expect(next.of('poll.failed')).toEqual([]);
-  });
-
-  it('reports a failure that happened in between exactly once', async () => {
-    await using service = await startAlpha();
-    service.set({ p1: 'PENDING' });
-    await using place = await workspace(service.url);
-    await using earlier = await startHere(place);
-    await earlier.line('project.baseline');
-    await earlier.stop();
-    service.set({ p1: 'FAILED' });
-    for (let run = 0; run < 2; run += 1) {
-      await using daemon = await startHere(place);
-      const url = await daemon.url();
-      await vi.waitFor(async () => {
-        const polls = (await scrape(url)).value('evalwatch_polls_total', { project: 'alpha' });
-        expect(polls).toBeGreaterThan(1);
-      }, PATIENCE);
-      if (run === 0) await daemon.line('prompt.failed');
-      await daemon.stop();
-      expect(daemon.of('prompt.failed')).toHaveLength(run === 0 ? 1 : 0);
-      expect(daemon.of('prompt.transition')).toHaveLength(run === 0 ? 1 : 0);
-    }
-    expect((await readHere(place, ['transitions', '--json'])).json()).toMatchObject([
-      { prompt_id: 'p1', from: 'PENDING', to: 'FAILED' },
-    ]);
-  });
-
-  it('polls at once only projects that were never polled or have come due meanwhile', async () => {
-    await using service = await startAlpha();
-    const often = { id: 'often', schedule: '* * * * * *' };
-    await using place = await workspace(service.url, {
-      schedule: dailyIn(HOUR),
-      projects: [{ id: 'alpha' }, often],
-    });
-    const polls = (project: string) =>
-      service.arrivals.filter(({ path }) => path.startsWith(`/v2/projects/${project}/`)).length;
-    const pollsAfterRun = async (aheadMs: number) => {
-      await using daemon = await startHere(place, { aheadMs });
-      const before = polls('often');
-      // The polls at the start begin together, before the next ones by a schedule.
-      await vi.waitFor(() => expect(polls('often')).toBeGreaterThan(before + 2), PATIENCE);
-      await daemon.stop();
-      return polls('alpha');
-    };
-    // Never polled, though not due for an hour.
-    expect(await pollsAfterRun(0)).toBe(1);
-    // Not due yet.
-    expect(await pollsAfterRun(HOUR / 2)).toBe(1);
-    // Came due while nothing ran.
-    expect(await pollsAfterRun(2 * HOUR)).toBe(2);
-    // Due tomorrow.
-    expect(await pollsAfterRun(3 * HOUR)).toBe(2);
   });
 });
 

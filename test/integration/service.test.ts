@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it, vi } from 'vitest';
 import { startHere } from '../support/daemon-here.ts';
@@ -107,39 +107,6 @@ describe('an API key', UNHURRIED, () => {
   });
 });
 
-it('no stored text has a key if 300 projects have keys of their own, and no listing is requested twice', async () => {
-  const ids = Array.from({ length: 300 }, (_, n) => `project-${n}`);
-  const requests = new Map<string, number>();
-  await using service = await startService(({ path, headers }, response) => {
-    const count = (requests.get(path) ?? 0) + 1;
-    requests.set(path, count);
-    const name = `of ${String(headers['x-api-key'])}, listed ${count} times`;
-    sendJson(response, [{ ...promptItem('p', 'RUNNING'), name }]);
-  });
-  await using place = await workspace(service.url, {
-    schedule: '*/3 * * * * *',
-    projects: ids.map((id) => ({ id, api_key_file: id })),
-  });
-  for (const id of ids) writeFileSync(join(place.directory, id), `key-of-its-own-of-${id}`);
-  await using daemon = await startHere(place);
-  await vi.waitFor(() => {
-    expect(
-      Math.min(...ids.map((id) => requests.get(`/v2/projects/${id}/prompts/`) ?? 0)),
-    ).toBeGreaterThan(2);
-  }, PATIENCE);
-  const { samples } = await scrape(await daemon.url());
-  await daemon.stop();
-
-  const retries = [...samples].filter(([series]) => series.includes('_retries_total'));
-  expect(retries.length).toBeGreaterThan(0);
-  expect(retries.filter(([, count]) => count > 0)).toEqual([]);
-  const files = readdirSync(place.directory).filter((name) => name.startsWith('evalwatch.db'));
-  const stored = files.map((name) => readFileSync(join(place.directory, name), 'latin1')).join('');
-  expect(stored.includes('of [redacted], listed')).toBe(true);
-  expect(stored.match(/key-of-its-own/g)).toBeNull();
-  expect(daemon.stdout()).not.toContain('key-of-its-own');
-});
-
 /** Time that each connection takes. Longer than the 250 ms that Node gives every address of a name but the last. */
 const CONNECT_MS = 300;
 /** Gives every name two addresses. Only the first one is listened on, and connections take {@link CONNECT_MS}. */
@@ -175,24 +142,3 @@ it(
     expect(daemon.of('poll.failed')).toEqual([]);
   },
 );
-
-it('max_requests_per_second is not exceeded by 400 projects with the same schedule', async () => {
-  await using service = await startService((_, response) => sendJson(response, []));
-  const projects = Array.from({ length: 400 }, (_, n) => ({ id: `project-${n}` }));
-  await using place = await workspace(service.url, {
-    service: { max_requests_per_second: 50 },
-    projects,
-  });
-  // A second of its clock takes longer than any test may take.
-  await using slow = await startHere(place, { speed: 0.001 });
-  await vi.waitFor(() => expect(service.arrivals.length).toBeGreaterThanOrEqual(50), PATIENCE);
-  // Without the limit, a hundred more would have arrived meanwhile.
-  for (let n = 0; n < 10; n += 1) await scrape(await slow.url());
-  expect(service.arrivals).toHaveLength(50);
-  await slow.stop();
-
-  await using _ = await startHere(place);
-  for (const { id } of projects) {
-    await vi.waitFor(() => expect(service.of(id)).not.toEqual([]), PATIENCE);
-  }
-});

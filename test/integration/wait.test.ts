@@ -100,36 +100,6 @@ describe('evalwatch wait with a daemon', UNHURRIED, () => {
     }
   });
 
-  it('exits 2 for what the daemon refuses, 3 when the time is over', async () => {
-    await using service = await startExperiments();
-    await using place = await workspace(service.url);
-    await using daemon = await startHere(place);
-    await daemon.line('project.baseline');
-    const url = ['--url', await daemon.url()];
-    const unknown = await evalwatch(['wait', ...url, '--project', 'alhpa']);
-    expect(unknown).toMatchObject({ code: 2, stdout: '' });
-    expect(unknown.stderr).toContain('404: unknown project "alhpa"');
-
-    const late = await evalwatch(['wait', ...url, '--project', 'alpha', '--timeout', '2s']);
-    expect(late).toMatchObject({ code: 3, stdout: '' });
-    expect(late.stderr).toBe(
-      'waiting for the next experiment of alpha\nerror: not finished within 2s\n',
-    );
-  });
-
-  it('exits 4 for a project that cannot be polled', async () => {
-    await using service = await startService((_, response) => sendJson(response, {}, 401));
-    await using place = await workspace(service.url);
-    await using daemon = await startHere(place);
-    await daemon.line('poll.failed');
-    const args = ['wait', '--url', await daemon.url(), '--project', 'alpha'];
-    expect(await evalwatch(args)).toMatchObject({
-      code: 4,
-      stdout: '',
-      stderr: expect.stringMatching(/\nerror: evalwatch cannot poll alpha: the service refuses /),
-    });
-  });
-
   it('logs in, trusts the authorities of the system, and says what else is wrong', async () => {
     await using service = await startExperiments();
     await using place = await workspace(service.url, { web: { config_file: 'web.yaml' } });

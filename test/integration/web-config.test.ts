@@ -1,5 +1,4 @@
-import { execFileSync } from 'node:child_process';
-import { rename, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import bcrypt from 'bcrypt';
 import { describe, expect, it, vi } from 'vitest';
@@ -48,23 +47,6 @@ async function place(
 }
 
 describe('a daemon with web.config_file', UNHURRIED, () => {
-  it('keeps answering and stops normally if the file is replaced by a named pipe', async () => {
-    await using service = await startAlpha();
-    await using there = await place(service.url, USERS);
-    await using daemon = await startHere(there);
-    const url = await daemon.url();
-    expect((await ask(`${url}/metrics`, ALICE)).status).toBe(200);
-    execFileSync('mkfifo', [join(there.directory, 'pipe')]);
-    await rename(join(there.directory, 'pipe'), join(there.directory, 'web.yaml'));
-
-    expect(await daemon.line('web_config.reload_failed')).toMatchObject({
-      reasons: [expect.stringContaining('only regular files are read')],
-    });
-    expect((await ask(`${url}/metrics`, ALICE)).status).toBe(200);
-    expect((await ask(`${url}/metrics`)).status).toBe(401);
-    await daemon.stop();
-  });
-
   it('serves its users only, over TLS, and applies renewed certificates and removed users', async () => {
     await using service = await startAlpha();
     await using there = await place(service.url, TLS + USERS);

@@ -20,12 +20,8 @@ describe('npm run proof', () => {
 
   it.each([
     [['nothing'], "'nothing' is invalid for argument 'row'"],
-    [['--seed', 'x'], 'It must be a whole number, 0 or more.'],
     [['--days', '1'], '--part and --days work only with the row simulation'],
-    [['web', '--part', 'daemon'], '--part and --days work only with the row simulation'],
-    [['simulation', '--part', 'x'], 'Allowed choices are daemon, workers.'],
     [['causes', '--out', 'x'], "required option '--messages <file>' not specified"],
-    [['limits'], "required option '--durations <file>' not specified"],
   ])('exits 2 with an explanation: %j', async (args, message) => {
     const { code, stderr } = await proof(...args);
     expect(code).toBe(2);
