@@ -93,12 +93,6 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       notice: /the failure of .* is not reported/,
     },
     {
-      what: 'a run that was missed while no daemon ran is forgotten',
-      file: 'schedule/scheduler.ts',
-      replace: [[' || dueAfter(entry, lastPollAt) <= now;', ';']],
-      notice: /was due .* ago and is not polled/,
-    },
-    {
       what: 'requests that are about to be sent do not count for the rate',
       file: 'client/gate.ts',
       replace: [['sentAt.length + reserved < maxInWindow', 'sentAt.length < maxInWindow']],

@@ -225,14 +225,11 @@ export function createStarts(
       kernel.note(`${name} polls ${event.project}`);
       if (!isConfigured(own, event.project))
         fault(`${name} polls ${event.project}, a removed project`);
-      rhythm.started(event.project, own.machine);
+      rhythm.started(name, event.project);
     }
     if (event.type === 'poll.finished') {
       checkOutcome(own, event);
-      rhythm.ended(event.project, own.machine);
-    }
-    if (event.type === 'scheduler.overlapped') {
-      rhythm.overlapped(event.project, own.machine);
+      rhythm.ended(name, event.project);
     }
     oracle.observe(name, event);
     simulation.receivers.observe(event);

@@ -13,6 +13,8 @@ const NOT_CONNECTED = 0.5;
 
 /** Probability that the repetition of a held-up commit fails. */
 const REPETITION_FAILS = 0.5;
+/** Probability that a commit is held up: its worker may have lost the project when it arrives. */
+const COMMIT_IS_HELD_UP = 0.03;
 /** Probability that a sender gets an error before its time limit if its statement or the answer is lost. */
 const IS_RESET = 0.7;
 /** Maximum time for which a statement is held up, ms: longer than its sender waits, or than its lease lasts. */
@@ -80,8 +82,13 @@ export function createSender(options: SenderOptions): Sender {
   }
 
   /** Draws the fate of a statement. Some are held up for longer than their sender waits. */
-  function drawJourney(isUnreachable: boolean, { fails, slow }: StoreWeather): Journey {
-    const isHeldUp = kernel.chance(slow);
+  function drawJourney(
+    { commits }: StatementKinds,
+    isUnreachable: boolean,
+    { fails, slow }: StoreWeather,
+  ): Journey {
+    const isHeldUp =
+      kernel.chance(slow) || (commits && fails > 0 && kernel.chance(COMMIT_IS_HELD_UP));
     return {
       isDelivered: !isUnreachable && !kernel.chance(fails / 2),
       isAnswered: !kernel.chance(fails / 2),
@@ -174,7 +181,7 @@ export function createSender(options: SenderOptions): Sender {
       }
       const isAborted = signal?.aborted === true;
       const limitMs = isAborted ? Math.min(AFTER_ABORT_TIMEOUT_MS, timeoutMs) : timeoutMs;
-      const journey = drawJourney(isUnreachable, { fails, slow });
+      const journey = drawJourney(kinds, isUnreachable, { fails, slow });
       if (project !== undefined && journey.isDelivered) process.onCommitting(project);
       if (journey.isDelivered && project !== undefined && journey.outMs > limitMs) {
         heldUp.set(project, kernel.now() + journey.outMs);

@@ -1,29 +1,15 @@
-import { type Machine, START } from '../machine.ts';
 import type { Simulation } from '../parts.ts';
 import { JITTER_MS, type Project, SECOND } from '../scenario.ts';
 
 const CHECKED_EVERY_MS = 20 * SECOND;
-
-/** The start of a poll. */
-interface Start {
-  /** Virtual time. */
-  readonly at: number;
-  /** By the clock of its process. */
-  readonly wall: number;
-  /** The same, for the start before. */
-  readonly before: number;
-  /** Latest `wall` of all starts. */
-  readonly latest: number;
-}
-
-const NEVER: Start = { at: -Infinity, wall: -Infinity, before: -Infinity, latest: -Infinity };
 
 /** Checks that each project is polled as often as its schedule says. */
 export function createRhythm(simulation: Simulation) {
   const { course, hosts, patienceMs, conditions, partitions } = simulation;
   const { deadLeases, wallClocks, rollouts } = simulation;
   const { kernel, isShared, fault, bug } = course;
-  const lastStarts = new Map<string, Start>();
+  /** Virtual time of the last start of each project. */
+  const lastStarts = new Map<string, number>();
   /** Polls that have started and not ended, by process and project. */
   const running = new Set<string>();
 
@@ -38,27 +24,12 @@ export function createRhythm(simulation: Simulation) {
   }
 
   function checkProject({ id, periodMs }: Project, since: number): void {
-    const now = kernel.now();
-    const last = lastStarts.get(id) ?? NEVER;
+    const lastAt = lastStarts.get(id) ?? -Infinity;
     // The tick of the last start was up to `patienceMs` earlier.
-    const setBackMs = wallClocks.setBackSince(last.at - patienceMs, periodMs);
-    const [host] = hosts;
-    const startedAt = host?.life?.startedAt ?? Infinity;
-    const wall = START + (host?.wallOffset ?? 0) + now - patienceMs;
-    // The last run that was due by the clock of the machine.
-    const dueAt = Math.floor((wall - JITTER_MS) / periodMs) * periodMs;
-    // A kill can have lost the outcome of the last poll.
-    const isForgotten =
-      Math.max(last.wall, last.before) + setBackMs < dueAt &&
-      // A process that starts after its clock was set back may skip this run, because a stored poll is later than it.
-      (last.latest < dueAt || last.at > startedAt) &&
-      last.at < since &&
-      now > since + patienceMs;
-    if (isForgotten && !isShared) {
-      fault(`${id} was due ${Math.round((wall - dueAt) / SECOND)} s ago and is not polled`);
-    } else if (now - Math.max(last.at, since) > periodMs + setBackMs + JITTER_MS + patienceMs) {
-      unlessRemoved(id, `${id} is not polled for ${Math.round((now - last.at) / SECOND)} s`);
-    }
+    const setBackMs = wallClocks.setBackSince(lastAt - patienceMs, periodMs);
+    const ms = kernel.now() - Math.max(lastAt, since);
+    if (ms <= periodMs + setBackMs + JITTER_MS + patienceMs) return;
+    unlessRemoved(id, `${id} is not polled for ${Math.round(ms / SECOND)} s`);
   }
 
   /**
@@ -82,26 +53,14 @@ export function createRhythm(simulation: Simulation) {
     }
   }
 
-  function countStart(project: string, wall: number): void {
-    const { wall: before, latest } = lastStarts.get(project) ?? NEVER;
-    const start = { at: kernel.now(), wall, before, latest: Math.max(latest, wall) };
-    lastStarts.set(project, start);
-  }
-
   return {
-    started: (project: string, { name, clock }: Machine) => {
-      running.add(`${name} ${project}`);
-      countStart(project, clock.now());
+    started: (process: string, project: string) => {
+      running.add(`${process} ${project}`);
+      lastStarts.set(project, kernel.now());
     },
     /** Called when a poll of a project ends. Without a start, it sent no request: the service had asked for a pause. */
-    ended: (project: string, { name, clock }: Machine) => {
-      if (!running.delete(`${name} ${project}`)) countStart(project, clock.now());
-    },
-    /** Called when a run comes due while a poll runs. */
-    overlapped: (project: string, { clock }: Machine) => {
-      // The run counts as started.
-      const last = lastStarts.get(project) ?? NEVER;
-      lastStarts.set(project, { ...last, wall: clock.now() });
+    ended: (process: string, project: string) => {
+      if (!running.delete(`${process} ${project}`)) lastStarts.set(project, kernel.now());
     },
     check,
   };
