@@ -31,21 +31,14 @@ export type Request =
   | { readonly write: readonly Call<Writes>[]; readonly place: Place }
   | 'close';
 
-export interface NumberedRequest {
-  /** Counted from 1. */
-  readonly number: number;
-  readonly request: Request;
-}
-
 /**
- * Answer to the request with this number; number 0 answers the opening, before which the thread may tell of an upgrade. A failure
+ * Answers come in the order of the requests, after that of the opening, before which the thread may tell of an upgrade. A failure
  * has the fields of a `StoreError`.
  */
 export type Answer =
   | { readonly upgrade: Upgrade }
-  | { readonly number: number; readonly value: unknown }
+  | { readonly value: unknown }
   | {
-      readonly number: number;
       readonly failure: {
         readonly reason: StoreFailureReason;
         readonly message: string;
@@ -70,13 +63,11 @@ export async function startThread(
     workerData: paths,
   });
   const ended = once(worker, 'exit');
-  const waiting = new Map<number, Waiting>();
-  let last = 0;
+  const waiting: Waiting[] = [];
 
   worker.on('message', (answer: Answer) => {
     if ('upgrade' in answer) return onUpgrade(answer.upgrade);
-    const asked = waiting.get(answer.number);
-    waiting.delete(answer.number);
+    const asked = waiting.shift();
     if ('value' in answer) {
       asked?.resolve(answer.value);
     } else {
@@ -86,20 +77,19 @@ export async function startThread(
   });
 
   /** The answer is not checked: both sides are this program. */
-  function expectAnswer<Value>(number: number): Promise<Value> {
+  function expectAnswer<Value>(): Promise<Value> {
     const { promise, resolve, reject } = Promise.withResolvers<Value>();
-    waiting.set(number, { resolve, reject });
+    waiting.push({ resolve, reject });
     return promise;
   }
 
   function ask<Value>(request: Request): Promise<Value> {
-    last += 1;
     // oxlint-disable-next-line unicorn/require-post-message-target-origin -- of windows, not of threads
-    worker.postMessage({ number: last, request } satisfies NumberedRequest);
-    return expectAnswer(last);
+    worker.postMessage(request);
+    return expectAnswer();
   }
 
-  const opened = await expectAnswer<OpenedStore>(0);
+  const opened = await expectAnswer<OpenedStore>();
   return {
     ...opened,
     read: (call) => ask({ read: call }),

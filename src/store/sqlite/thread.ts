@@ -1,6 +1,6 @@
 /** The thread in which SQLite works, so that neither a large commit nor a slow disk blocks the event loop. */
 import { parentPort, workerData } from 'node:worker_threads';
-import type { Answer, NumberedRequest, OpenedStore, Request } from './client.ts';
+import type { Answer, OpenedStore, Request } from './client.ts';
 import { type DatabasePaths, type OpenDatabase, openDatabase, type Upgrade } from './database.ts';
 import { toStoreError } from './errors.ts';
 
@@ -11,18 +11,18 @@ if (port === null) throw new Error('this is the thread of the store, not a progr
 try {
   const onUpgrade = (upgrade: Upgrade) => port.postMessage({ upgrade } satisfies Answer);
   const database = await openDatabase(paths, { onUpgrade });
-  port.on('message', ({ number, request }: NumberedRequest) => {
+  port.on('message', (request: Request) => {
     try {
-      port.postMessage({ number, value: serve(database, request) } satisfies Answer);
+      port.postMessage({ value: serve(database, request) } satisfies Answer);
     } catch (error) {
-      port.postMessage(failureOf(number, error));
+      port.postMessage(failureOf(error));
     }
     if (request === 'close') port.close();
   });
   const { sqliteVersion } = database;
-  port.postMessage({ number: 0, value: { sqliteVersion } satisfies OpenedStore });
+  port.postMessage({ value: { sqliteVersion } satisfies OpenedStore });
 } catch (error) {
-  port.postMessage(failureOf(0, error));
+  port.postMessage(failureOf(error));
 }
 
 function serve(database: OpenDatabase, request: Request): unknown {
@@ -32,7 +32,7 @@ function serve(database: OpenDatabase, request: Request): unknown {
 }
 
 /** @throws the error itself if it is a bug, which ends the process */
-function failureOf(number: number, error: unknown): Answer {
+function failureOf(error: unknown): Answer {
   const { reason, message, cause } = toStoreError(error, paths.file);
-  return { number, failure: { reason, message, cause } };
+  return { failure: { reason, message, cause } };
 }
