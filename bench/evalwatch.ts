@@ -11,7 +11,6 @@ import type { OpenContender, Task } from './measure.ts';
 import { writeConfiguration } from './processes.ts';
 
 /** Time until the next poll, ms. Above an hour, the poller would send no ETag. */
-const POLL_EVERY_MS = 10_000;
 
 /** Polls from HTTP to commit. */
 const evalwatch: OpenContender = async (task) => {
@@ -79,7 +78,7 @@ async function open({ directory, baseUrl, projects, isChanging, fresh }: Task) {
       const finished = await Promise.all(
         config.projects.map((project) => {
           const now = systemClock.now();
-          return engine.poll(project.id, { dueAt: now, nextAt: now + POLL_EVERY_MS });
+          return engine.poll(project.id, { dueAt: now });
         }),
       );
       let prompts = 0;

@@ -163,7 +163,7 @@ async function play(
     now.step = step;
     if (step.key !== undefined) now.keys = [...now.keys, step.key];
     store.breaks(step.commitFails);
-    await poller.poll({ id: 'p', datasets: step.datasets }, { dueAt: time, nextAt: time + 1000 });
+    await poller.poll({ id: 'p', datasets: step.datasets }, { dueAt: time });
     seen.push({ events: events.splice(0), committed: store.committed() });
   }
   return seen;

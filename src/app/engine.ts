@@ -170,7 +170,9 @@ export class Engine {
         this.#healthElsewhere.set(project, this.#poller.health(project));
         this.#poller.unwatch(project);
       }
-      for (const { project, health } of taken) this.#poller.watch(project, health);
+      for (const { project, figures } of taken) {
+        this.#poller.watch(project, figures.snapshot.health);
+      }
       // The worker that had the projects may have left failures.
       reporter.wake();
     });
@@ -233,7 +235,7 @@ export class Engine {
       const project = this.#projects.get(id);
       return project && (await this.#poller.poll(project, run));
     };
-    return await (this.worker ? this.worker.poll(id, run.nextAt, poll) : poll());
+    return await (this.worker ? this.worker.poll(id, poll) : poll());
   }
 
   /** Whether this process may poll the project. Does not check that the project is configured. */

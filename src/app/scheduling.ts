@@ -247,7 +247,7 @@ export class Scheduling {
    */
   async #pollRequested(id: string): Promise<FinishedPoll | undefined> {
     if (!this.#isRunning || this.#isPolling(id)) return undefined;
-    const polling = this.#poll(id, { dueAt: this.#clock.now(), nextAt: undefined });
+    const polling = this.#poll(id, { dueAt: this.#clock.now() });
     this.#requested.set(id, polling);
     try {
       return await polling;

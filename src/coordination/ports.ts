@@ -1,4 +1,4 @@
-import type { PollHealth, ProjectFigures } from '../monitor/ports/store.ts';
+import type { ProjectFigures } from '../monitor/ports/store.ts';
 
 // Ports through which workers share a store and record who owns which project. Every asynchronous method rejects with a
 // StoreError if the database does not answer in time. The change may then have been made, or may yet be made.
@@ -38,9 +38,6 @@ export interface ListedProject {
 export interface OwnedProject {
   readonly project: string;
   readonly token: string;
-  /** Time of the next poll as stored with the last commit, epoch ms. */
-  readonly nextTickAt: number | undefined;
-  readonly health: PollHealth;
   readonly figures: ProjectFigures;
 }
 
@@ -58,8 +55,8 @@ export interface Coordinator {
   /** Gives every project back and ends the lease. */
   leave(worker: string): Promise<void>;
   /**
-   * Claims projects that no worker with a lease owns: configured ones among these, the longest overdue first, until the worker
-   * owns its share of them; and removed ones with pending failures. Claims nothing without a lease. Concurrent claims get
+   * Claims projects that no worker with a lease owns: configured ones among these, until the worker owns its
+   * share of them; and removed ones with pending failures. Claims nothing without a lease. Concurrent claims get
    * different projects.
    */
   claim(worker: WorkerIdentity, projects: readonly string[]): Promise<void>;
@@ -92,8 +89,6 @@ export interface Ownership {
   disown(project: string): void;
   /** Whether a commit is under way that may change the token of this project. */
   isCommitting(project: string): boolean;
-  /** Stores this tick, epoch ms, with the next commit of the project. */
-  planTick(project: string, at: number): void;
   /** Writes the waiting outcomes of polls that changed nothing. @throws {StoreError} */
   flush(): Promise<void>;
 }

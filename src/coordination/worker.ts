@@ -164,15 +164,12 @@ export class Worker {
   /**
    * Calls `poll` at most three times, until it commits: it resolves to undefined if its commit was refused. Stops earlier when
    * this worker no longer owns the project or the process stops; the result is then undefined.
-   * @param nextAt next run of the project's schedule, epoch ms, which the next commit stores
    */
   async poll(
     project: string,
-    nextAt: number | undefined,
     poll: () => Promise<FinishedPoll | undefined>,
   ): Promise<FinishedPoll | undefined> {
-    const { ownership, stopping } = this.#options;
-    if (nextAt !== undefined) ownership.planTick(project, nextAt);
+    const { stopping } = this.#options;
     this.#polling.add(project);
     try {
       for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {

@@ -281,7 +281,7 @@ export class Scheduler {
     entry.last = { dueAt, at: clock.monotonic() };
     if (missed > 0) emit({ type: 'scheduler.missed', project: id, count: missed });
     if (this.#running.has(id)) emit({ type: 'scheduler.overlapped', project: id });
-    else this.#poll(id, { dueAt, nextAt: entry.dueAt });
+    else this.#poll(id, { dueAt });
   }
 
   #poll(id: string, due: PollRun): void {

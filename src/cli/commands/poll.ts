@@ -63,7 +63,7 @@ async function poll(context: Context, options: Options): Promise<number> {
     let done = 0;
     const results = await Promise.all(
       ids.map((id) =>
-        engine.poll(id, { dueAt: clock.now(), nextAt: undefined }).finally(() => {
+        engine.poll(id, { dueAt: clock.now() }).finally(() => {
           done += 1;
           progress(`polled ${done} of ${ids.length}`);
         }),

@@ -27,8 +27,6 @@ export interface ProjectSchedule {
 export interface PollRun {
   /** When the run was due, epoch ms. */
   readonly dueAt: number;
-  /** When the next run is due, epoch ms; undefined if there is none. */
-  readonly nextAt: number | undefined;
   /** Whether the poll ends a pause, if it succeeds: it is the first one that begins after it. */
   readonly endsPause?: boolean;
 }

@@ -238,7 +238,6 @@ describePostgres('changes of a PostgreSQL store', (open) => {
   it('by a poll without changes fail while the server is down, and are made when it is back', async () => {
     await using db = await open();
     const worker = await db.owner(['p']);
-    worker.store.ownership.planTick('p', 4242);
     await db.server.kill();
     await worker.store.commitPoll(unchanged(5000));
     await expect(worker.store.ownership.flush()).rejects.toMatchObject({ name: 'StoreError' });
@@ -253,9 +252,6 @@ describePostgres('changes of a PostgreSQL store', (open) => {
     // The health of the rejected poll is not written later.
     await worker.store.ownership.flush();
     expect(await lastPollAt()).toBe(5000);
-    await worker.release(['p']);
-    await other.claim(['p']);
-    expect(await other.coordinator.load(other.id, ['p'])).toMatchObject([{ nextTickAt: 4242 }]);
   });
 
   it('by a poll without changes are refused, if a failover has lost the last commit of the project', async () => {

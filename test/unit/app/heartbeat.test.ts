@@ -90,7 +90,7 @@ async function setUp({ isConnected = (): boolean => true } = {}) {
     /** Begins a poll of project p, which the test ends. */
     poll: (dueAt = 0) => {
       const poll = Promise.withResolvers<{ isStored: boolean } | undefined>();
-      void heartbeat.watch('p', { dueAt, nextAt: undefined }, poll.promise);
+      void heartbeat.watch('p', { dueAt }, poll.promise);
       return {
         end: async (outcome: { isStored: boolean } | Error | undefined) => {
           if (outcome instanceof Error) poll.reject(outcome);

@@ -247,32 +247,31 @@ describe('a poll', () => {
   it('is repeated at most twice while its commit is refused and its project still owned', async () => {
     const [only] = await crew(rows, 1, ids(3));
     if (only === undefined) throw new Error('there is one');
-    const { worker, refuse, planned, stopping } = only;
+    const { worker, refuse, stopping } = only;
     const poll = vi.fn<() => Promise<FinishedPoll | undefined>>(() => Promise.resolve(undefined));
-    expect(await worker.poll('p0', 7, poll)).toBeUndefined();
+    expect(await worker.poll('p0', poll)).toBeUndefined();
     expect(poll).toHaveBeenCalledTimes(3);
-    expect(planned).toEqual([['p0', 7]]);
 
     poll.mockClear().mockResolvedValueOnce(undefined).mockResolvedValueOnce(FINISHED);
-    expect(await worker.poll('p0', undefined, poll)).toBe(FINISHED);
+    expect(await worker.poll('p0', poll)).toBe(FINISHED);
     expect(poll).toHaveBeenCalledTimes(2);
 
     poll.mockReset().mockImplementation(async () => {
       refuse('p1');
       return undefined;
     });
-    expect(await worker.poll('p1', undefined, poll)).toBeUndefined();
+    expect(await worker.poll('p1', poll)).toBeUndefined();
     expect(poll).toHaveBeenCalledTimes(1);
 
     stopping.abort();
-    expect(await worker.poll('p2', undefined, poll)).toBeUndefined();
+    expect(await worker.poll('p2', poll)).toBeUndefined();
     expect(poll).toHaveBeenCalledTimes(2);
   });
 
   it('keeps its project until it ends, also while the worker stops', async () => {
     const [only] = await crew(rows, 1, ids(2));
     const poll = Promise.withResolvers<FinishedPoll>();
-    const polling = only?.worker.poll('p0', undefined, () => poll.promise);
+    const polling = only?.worker.poll('p0', () => poll.promise);
     const work = Promise.withResolvers<void>();
     const stopped = only?.worker.stop(work.promise);
     await pass(10);

@@ -109,7 +109,7 @@ export function sharedRows() {
           const health = NEVER_POLLED;
           const snapshot = { project, configuredAt: 1, health, listings: new Map() };
           const figures = { snapshot, summaries: { prompt: {}, dataset: {} } };
-          return { project, token, nextTickAt: undefined, health, figures };
+          return { project, token, figures };
         });
     },
     grant: () => Promise.reject(new Error('no rate is shared')),
@@ -140,7 +140,6 @@ export function workerOver(
   const committing = new Set<string>();
   const changed: { taken: readonly string[]; dropped: readonly string[] }[] = [];
   const tokens = new Map<string, string>();
-  const planned: [project: string, at: number][] = [];
   const stopping = new AbortController();
   let fault: Fault = 'none';
   let onFlush = () => {};
@@ -154,7 +153,6 @@ export function workerOver(
       own: (project, token) => tokens.set(project, token),
       disown: (project) => tokens.delete(project),
       isCommitting: (project) => committing.has(project),
-      planTick: (project, at) => planned.push([project, at]),
       flush: async () => {
         if (fault === 'loses health') throw new StoreError('io', 'no connection');
         onFlush();
@@ -186,7 +184,6 @@ export function workerOver(
     committing,
     changed,
     tokens,
-    planned,
     stopping,
     /** Refuses a commit of this project, as the store does. */
     refuse: (project: string) => {

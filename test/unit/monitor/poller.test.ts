@@ -60,7 +60,7 @@ async function setUp() {
   const poll = (project: PolledProject = { id: 'p', datasets: false }, endsPause = false) => {
     clock.advance(1000);
     const now = clock.now();
-    return poller.poll(project, { dueAt: now - 50, nextAt: now + 1000, endsPause });
+    return poller.poll(project, { dueAt: now - 50, endsPause });
   };
   return {
     clock,
@@ -449,7 +449,7 @@ describe('anomalies', () => {
 
   it('are emitted once, after the commit, if a refused commit is repeated', async () => {
     const { service, poller, clock, store, log, elsewhere } = given;
-    const run = { dueAt: clock.now() - 50, nextAt: clock.now() + 1000 };
+    const run = { dueAt: clock.now() - 50 };
     const poll = () => poller.poll({ id: 'p', datasets: false }, run);
     service.shows(listingOf({ a: 'RUNNING' }, { anomalies }));
     elsewhere.add(() => commitElsewhere(store));

@@ -68,7 +68,7 @@ WITH share AS MATERIALIZED (
 configured AS MATERIALIZED (
   SELECT p.project_key FROM evalwatch.project p
   WHERE ${IS_FREE} AND p.removed_at IS NULL AND p.id IN (SELECT unnest($2::text[]))
-  ORDER BY p.next_tick_at NULLS FIRST, p.id
+  ORDER BY p.id
   LIMIT greatest(0, (SELECT coalesce(max(missing), 0) FROM share)) FOR UPDATE SKIP LOCKED
 ),
 removed AS MATERIALIZED (
@@ -97,7 +97,7 @@ FROM evalwatch.project p WHERE p.owner = $1`,
 
 const LOAD: Statement = {
   text: `
-SELECT p.token, p.next_tick_at, ${forPostgres(PROJECT_COLUMNS, {}).text}
+SELECT p.token, ${forPostgres(PROJECT_COLUMNS, {}).text}
 FROM evalwatch.project p WHERE p.owner = $1 AND p.id IN (SELECT unnest($2::text[]))`,
 };
 
@@ -135,7 +135,6 @@ interface BeatRow {
 
 interface OwnedRow extends ProjectColumns {
   readonly token: string;
-  readonly next_tick_at: number | null;
 }
 
 export function createCoordinator(database: Pick<Database, 'query'>, leaseMs: number): Coordinator {
@@ -167,7 +166,9 @@ export function createCoordinator(database: Pick<Database, 'query'>, leaseMs: nu
     load: async (worker, projects) => {
       const rows = await database.query<OwnedRow>(LOAD, [worker, projects]);
       const owned: OwnedProject[] = [];
-      await inTurns(rows, (row) => owned.push(toOwnedProject(row)), PROJECTS_PER_TURN);
+      const take = (row: OwnedRow) =>
+        owned.push({ project: row.id, token: row.token, figures: toProjectFigures(row) });
+      await inTurns(rows, take, PROJECTS_PER_TURN);
       return owned;
     },
     grant: async (wanted, perSecond, withinMs) => {
@@ -183,11 +184,4 @@ export function createCoordinator(database: Pick<Database, 'query'>, leaseMs: nu
       return row?.owner;
     },
   };
-}
-
-function toOwnedProject(row: OwnedRow): OwnedProject {
-  const { token, next_tick_at } = row;
-  const figures = toProjectFigures(row);
-  const { project, health } = figures.snapshot;
-  return { project, token, nextTickAt: next_tick_at ?? undefined, health, figures };
 }

@@ -78,7 +78,6 @@ export class OwnedProjects implements Ownership {
   readonly figures = new Figures();
   readonly #options: OwnedProjectsOptions;
   readonly #health: HealthQueue<WaitingHealth>;
-  readonly #nextTicks = new Map<string, number>();
   readonly #committing = new Set<string>();
   /** When the totals were last read, monotonic ms. */
   #totalsReadAt = -Infinity;
@@ -96,16 +95,11 @@ export class OwnedProjects implements Ownership {
   disown(project: string): void {
     this.tokens.delete(project);
     this.figures.set(project, undefined);
-    this.#nextTicks.delete(project);
     void this.#health.drop(project);
   }
 
   isCommitting(project: string): boolean {
     return this.#committing.has(project);
-  }
-
-  planTick(project: string, at: number): void {
-    if (this.tokens.has(project)) this.#nextTicks.set(project, at);
   }
 
   flush(): Promise<void> {
@@ -122,8 +116,7 @@ export class OwnedProjects implements Ownership {
       return await this.#refuse(project, token);
     }
     if (hasListings) return await this.#commit(poll, token);
-    const nextTickAt = this.#nextTicks.get(project);
-    await this.#health.add(project, { token, nextTickAt, health });
+    await this.#health.add(project, { token, health });
     if (this.tokens.get(project) === token) this.figures.change(project, health);
     return { transitions: [], finishes: [] };
   }
@@ -132,7 +125,7 @@ export class OwnedProjects implements Ownership {
   keepHealth(project: string, health: PollHealth): void {
     const token = this.tokens.get(project);
     if (token === undefined) return;
-    this.#health.keep(project, { token, nextTickAt: this.#nextTicks.get(project), health });
+    this.#health.keep(project, { token, health });
     this.figures.change(project, health);
   }
 
@@ -189,10 +182,9 @@ export class OwnedProjects implements Ownership {
     const outcome = await outcomeOf(this.#options.reads, poll, before);
     if (this.tokens.get(project) !== token) return await this.#refuse(project, token);
     const next = randomUUID();
-    const tokens = { token, next, nextTickAt: this.#nextTicks.get(project) };
     this.#committing.add(project);
     try {
-      const row = await this.#send(poll, commitOf(poll, outcome, tokens), next);
+      const row = await this.#send(poll, commitOf(poll, outcome, { token, next }), next);
       if (row === undefined) return await this.#refuse(project, token);
       if (this.tokens.get(project) === token) {
         this.tokens.set(project, next);

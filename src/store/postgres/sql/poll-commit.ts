@@ -20,11 +20,10 @@ export interface PollStatement {
   readonly values: readonly unknown[];
 }
 
-/** The token of the project that the poll was computed from, and the next one; and the time of its next poll, epoch ms. */
+/** The token of the project that the poll was computed from, and the next one. */
 interface CommitTokens {
   readonly token: string;
   readonly next: string;
-  readonly nextTickAt: number | undefined;
 }
 
 /** Parts of a commit that most commits do not need; each would cost the start of its plan. */
@@ -57,7 +56,7 @@ const COUNTED = `,
 counted AS (
   INSERT INTO evalwatch.prompt_duration AS stored (project_key, status, day, bucket, count)
   SELECT fenced.project_key, d.status, d.day, d.bucket, d.count
-  FROM fenced CROSS JOIN json_to_recordset($17)
+  FROM fenced CROSS JOIN json_to_recordset($16)
     AS d(status text, day integer, bucket integer, count bigint)
   ON CONFLICT (project_key, status, day, bucket) DO UPDATE SET count = stored.count + excluded.count
 )`;
@@ -110,14 +109,14 @@ WITH fenced AS (
   UPDATE evalwatch.project
   SET token = $3, prompts = coalesce($4::json, prompts), datasets = coalesce($5::json, datasets),
     up = $9, consecutive_failures = $10, reason = $11, last_poll_at = $12, last_success_at = $13,
-    next_tick_at = coalesce($14, next_tick_at), steady_since = $15
+    steady_since = $14
   WHERE id = $1 AND token = $2
   RETURNING project_key, token
 ),
 label AS MATERIALIZED (
   SELECT fenced.project_key, n.place, n.text, known.label_id IS NULL AS is_new,
     coalesce(known.label_id, nextval('evalwatch.label_label_id_seq')::integer) AS label_id
-  FROM fenced CROSS JOIN json_array_elements_text($16) WITH ORDINALITY AS n(text, place)
+  FROM fenced CROSS JOIN json_array_elements_text($15) WITH ORDINALITY AS n(text, place)
   LEFT JOIN LATERAL (
     SELECT l.label_id FROM evalwatch.label l
     WHERE l.project_key = fenced.project_key AND l.text = n.text
@@ -157,7 +156,7 @@ moved AS (
   ORDER BY m.position
   RETURNING transition_id, project_key, kind, to_status
 )${hasDurations ? COUNTED : ''}${hasFailures ? FAILED : ''}${
-    hasExperiments ? grouped(hasDurations ? 18 : 17) : ''
+    hasExperiments ? grouped(hasDurations ? 17 : 16) : ''
   }${hasFinishes ? FINISHED : ''}
 SELECT (SELECT json_agg(transition_id ORDER BY transition_id) FROM moved) AS transition_ids${
     hasFinishes
@@ -182,7 +181,7 @@ interface CommitMove {
 export function commitOf(
   { project, at, health, listings, durations = [] }: PollCommit,
   { summaries, experiments }: Outcome,
-  { token, next, nextTickAt }: CommitTokens,
+  { token, next }: CommitTokens,
 ): PollStatement {
   const { up, consecutive_failures, reason, last_poll_at, last_success_at, steady_since } =
     toHealthColumns(health);
@@ -239,7 +238,6 @@ export function commitOf(
     reason,
     last_poll_at,
     last_success_at,
-    nextTickAt ?? null,
     steady_since,
     JSON.stringify(places.texts),
   ];

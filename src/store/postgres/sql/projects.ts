@@ -7,7 +7,6 @@ export interface WaitingHealth {
   /** Token of the project when its listing was read. With another one the unchanged listing is another one. */
   readonly token: string;
   readonly health: PollHealth;
-  readonly nextTickAt: number | undefined;
 }
 
 /** Writes the health of polls that changed nothing. Returns the ids of projects that still have the given token. */
@@ -16,20 +15,18 @@ export const FLUSH: Statement = {
   text: `
 UPDATE evalwatch.project p
 SET up = h.up, consecutive_failures = h.consecutive_failures, reason = h.reason,
-  last_poll_at = h.last_poll_at, last_success_at = h.last_success_at, steady_since = h.steady_since,
-  next_tick_at = coalesce(h.next_tick_at, p.next_tick_at)
+  last_poll_at = h.last_poll_at, last_success_at = h.last_success_at, steady_since = h.steady_since
 FROM json_to_recordset($1) AS h(id text, token uuid, up boolean, consecutive_failures integer,
-  reason text, last_poll_at bigint, last_success_at bigint, steady_since bigint, next_tick_at bigint)
+  reason text, last_poll_at bigint, last_success_at bigint, steady_since bigint)
 WHERE p.id = h.id AND p.token = h.token
 RETURNING p.id`,
 };
 
 export function flushInput(waiting: ReadonlyMap<string, WaitingHealth>): string {
-  const rows = Array.from(waiting, ([project, { token, health, nextTickAt }]) => ({
+  const rows = Array.from(waiting, ([project, { token, health }]) => ({
     id: project,
     token,
     ...toHealthColumns(health),
-    next_tick_at: nextTickAt,
   }));
   return JSON.stringify(rows);
 }

@@ -84,7 +84,7 @@ export async function startApi(projects: readonly string[] = ['p', 'q']) {
     else service.shows(listingOf(prompts));
     if (datasets !== undefined) service.showsDatasets(listingOf(datasets));
     clock.advance(1000);
-    const run = { dueAt: clock.now(), nextAt: undefined };
+    const run = { dueAt: clock.now() };
     await poller.poll({ id: project, datasets: datasets !== undefined }, run);
   }
 
