@@ -10,8 +10,6 @@ import { NEVER_POLLED } from '../src/monitor/memory.ts';
 import type { OpenContender, Task } from './measure.ts';
 import { writeConfiguration } from './processes.ts';
 
-/** Time until the next poll, ms. Above an hour, the poller would send no ETag. */
-
 /** Polls from HTTP to commit. */
 const evalwatch: OpenContender = async (task) => {
   const { poll, close } = await open(task);

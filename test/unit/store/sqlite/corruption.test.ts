@@ -1,6 +1,7 @@
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { randomNumbers } from '../../../../proof/random.ts';
 import { systemClock } from '../../../../src/app/clock.ts';
 import { KINDS } from '../../../../src/domain/status.ts';
 import { StoreError } from '../../../../src/monitor/errors.ts';
@@ -86,7 +87,7 @@ describe('a damaged store', () => {
   });
 
   it('causes only StoreErrors if random bits are flipped', async () => {
-    const random = generator(42);
+    const random = randomNumbers(42);
     let found = 0;
     for (let round = 0; round < 15; round += 1) {
       const damaged = Buffer.from(intact);
@@ -105,12 +106,3 @@ describe('a damaged store', () => {
     expect(found).toBeGreaterThan(0);
   }, 120_000);
 });
-
-/** Generates numbers from 0 to 1, the same ones each time. */
-function generator(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
-    return state / 2 ** 32;
-  };
-}
