@@ -14,39 +14,21 @@ export type Status = (typeof DATASET_STATUSES)[number];
 /** Where a transition starts: a status, or `NEW` for a record first seen after the baseline. */
 export type Origin = Status | 'NEW';
 
-/** Whether a record in this status still has to finish and can be stuck. */
-const IS_UNFINISHED = {
-  PENDING: true,
-  RUNNING: true,
-  COMPLETED: false,
-  FAILED: false,
-  UNKNOWN: false,
-  NONE: false,
-} as const satisfies Record<Status, boolean>;
-
-export type UnfinishedStatus = {
-  [Each in Status]: (typeof IS_UNFINISHED)[Each] extends true ? Each : never;
-}[Status];
-
-export const UNFINISHED_STATUSES: readonly UnfinishedStatus[] = DATASET_STATUSES.filter((status) =>
-  isUnfinished(status),
-);
+/** Statuses in which a record still has to finish and can be stuck. */
+export const UNFINISHED_STATUSES = ['PENDING', 'RUNNING'] as const;
+export type UnfinishedStatus = (typeof UNFINISHED_STATUSES)[number];
 
 export function statusesOf(kind: Kind): readonly Status[] {
   return kind === 'prompt' ? PROMPT_STATUSES : DATASET_STATUSES;
 }
 
 export function isUnfinished(status: Origin): status is UnfinishedStatus {
-  return status !== 'NEW' && IS_UNFINISHED[status];
+  return status === 'PENDING' || status === 'RUNNING';
 }
-
-const STATUS_OF_TEXT: ReadonlyMap<string, PromptStatus> = new Map(
-  PROMPT_STATUSES.map((status) => [status, status]),
-);
 
 /** Returns a documented status; `UNKNOWN` for any other text (docs/specification.md#reading-items). */
 export function statusOf(text: string): PromptStatus {
-  return STATUS_OF_TEXT.get(text) ?? 'UNKNOWN';
+  return PROMPT_STATUSES.find((status) => status === text) ?? 'UNKNOWN';
 }
 
 /** Every pair of statuses that a transition of this kind can have, `NEW` included. */
