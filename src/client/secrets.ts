@@ -46,11 +46,9 @@ function formOf(character: string, backslash: string): string {
 /** Returns the first `max` code points of a text. */
 export function cutCodePoints(text: string, max: number): string {
   if (text.length <= max) return text;
-  let end = 0;
-  for (let count = 0; count < max && end < text.length; count += 1) {
-    end += (text.codePointAt(end) ?? 0) > 0xff_ff ? 2 : 1;
-  }
-  return text.slice(0, end);
+  return Array.from(text.slice(0, 2 * max))
+    .slice(0, max)
+    .join('');
 }
 
 /**
