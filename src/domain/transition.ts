@@ -107,41 +107,11 @@ export async function compareListing(
       changes.add(before, { ...before, missing: 0, gone: false });
     }
   });
-  const isAbsent = ({ id }: KnownRecord) =>
-    !listing.records.has(id) && !listing.idsWithoutStatus.has(id);
-  const missing = await countAbsent(changes, known, isAbsent, listing.complete, missingAfter);
-  return { changes, missing };
-}
-
-/**
- * Does the same for an unchanged listing that is complete: the `missing` count of each record that it lacks increases by one
- * (docs/specification.md#unchanged-listings).
- * @param absent the stored records that the last listing lacked
- */
-export async function compareUnchanged(
-  absent: KnownListing,
-  missingAfter: number,
-): Promise<Detected> {
-  const changes = new FoundChanges(false, true);
-  const missing = await countAbsent(changes, absent, () => true, true, missingAfter);
-  return { changes, missing };
-}
-
-/**
- * Counts one more listing for each absent record if the listing is complete, and decides which of them are gone by it. Returns
- * the ids of the others.
- */
-async function countAbsent(
-  changes: FoundChanges,
-  known: KnownListing,
-  isAbsent: (record: KnownRecord) => boolean,
-  complete: boolean,
-  missingAfter: number,
-): Promise<readonly string[]> {
   const missing: string[] = [];
   await inTurns(known.records.values(), (before) => {
-    if (before.gone || !isAbsent(before)) return;
-    if (!complete) {
+    const { id, gone } = before;
+    if (gone || listing.records.has(id) || listing.idsWithoutStatus.has(id)) return;
+    if (!listing.complete) {
       missing.push(before.id);
       return;
     }
@@ -150,7 +120,7 @@ async function countAbsent(
     changes.add(before, record);
     if (!record.gone) missing.push(record.id);
   });
-  return missing;
+  return { changes, missing };
 }
 
 function differs(before: KnownRecord, observed: ObservedRecord): boolean {

@@ -1,7 +1,7 @@
 import { countDurations } from '../domain/limits.ts';
-import type { AnomalySummary } from '../domain/record.ts';
+import type { AnomalySummary, Listing } from '../domain/record.ts';
 import { KINDS, type Kind } from '../domain/status.ts';
-import { compareListing, compareUnchanged, type Changes } from '../domain/transition.ts';
+import { compareListing, type Changes } from '../domain/transition.ts';
 import { inTurns } from '../domain/turns.ts';
 import { ApiError, StoreError } from './errors.ts';
 import type { FinishedPoll, Observer, PollFailure } from './events.ts';
@@ -82,6 +82,14 @@ interface Outcome extends Committed {
   readonly isStored: boolean;
   readonly changes: ReadonlyMap<Kind, Changes>;
 }
+
+/** An unchanged complete listing, as far as the records are concerned that it lacks: only those are loaded. */
+const LACKING: Listing = {
+  records: new Map(),
+  idsWithoutStatus: new Set(),
+  complete: true,
+  anomalies: [],
+};
 
 /** Log lines are written synchronously, so emitting many events at once would block the event loop. */
 const EVENTS_PER_TURN = 64;
@@ -262,9 +270,8 @@ export class Poller {
       const before = known?.listings.get(kind);
       let missing = answer.unchanged ? (last?.missing ?? []) : [];
       if (before !== undefined) {
-        const detected = await (answer.unchanged
-          ? compareUnchanged(before, limit)
-          : compareListing(before, answer.listing, { at, missingAfter: limit }));
+        const shown = answer.unchanged ? LACKING : answer.listing;
+        const detected = await compareListing(before, shown, { at, missingAfter: limit });
         ({ missing } = detected);
         const { baseline, records, complete } = detected.changes;
         const canFinish = complete && this.#isFinishing(project, kind);

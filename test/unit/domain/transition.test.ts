@@ -6,7 +6,7 @@ import {
   transitionPairs,
   type Status,
 } from '../../../src/domain/status.ts';
-import { type Changes, compareListing, compareUnchanged } from '../../../src/domain/transition.ts';
+import { type Changes, compareListing } from '../../../src/domain/transition.ts';
 
 const options = { at: 5000, missingAfter: 3 };
 
@@ -153,19 +153,6 @@ it.each<readonly [KnownListing, Listing, string]>([
 it('a record is gone at once where missing_after is 1', async () => {
   const { changes } = await compareListing(known({}), listing({}), { at: 1, missingAfter: 1 });
   expect(told(changes)).toBe('a PENDING since 1000 missing 1 gone, a is gone');
-});
-
-describe('a listing that is the same as the last one', () => {
-  it('counts as one more listing without the missing records', async () => {
-    const absent = known({ id: 'a', missing: 2 }, { id: 'c', missing: 1 });
-
-    const { changes, missing } = await compareUnchanged(absent, 3);
-
-    expect(changes.gone).toMatchObject([{ id: 'a' }]);
-    expect(changes.records).toMatchObject([{ id: 'a' }, { id: 'c', missing: 2 }]);
-    expect(changes.transitions).toEqual([]);
-    expect(missing).toEqual(['c']);
-  });
 });
 
 describe('the missing ids', () => {
