@@ -80,33 +80,18 @@ describe('the admission order', () => {
   });
 });
 
-describe('aborting a wait at the gate', () => {
-  it('removes the request from the queue, rejects with the reason of the signal, and loses no slot', async () => {
-    const gate = open(1);
-    const { queue, names, admitted } = crowd(gate);
-    const controller = new AbortController();
-    const reason = new Error('stopping');
-    void queue('a', 'healthy');
-    const given = queue('b', 'healthy', controller.signal);
-    void queue('c', 'healthy');
-    controller.abort(reason);
-    await expect(given).rejects.toBe(reason);
-    admitted[0]?.pass.release();
-    await settle();
-    expect(names()).toEqual(['a', 'c']);
-    await expect(gate.enter('healthy', 'key', controller.signal)).rejects.toBe(reason);
-  });
-
-  it('leaves no timer behind when no other request waits', async () => {
-    const { queue } = crowd(open(5, 1));
-    const controller = new AbortController();
-    await queue('a', 'healthy');
-    const given = queue('b', 'healthy', controller.signal);
-    expect(vi.getTimerCount()).toBe(1);
-    controller.abort();
-    await expect(given).rejects.toBe(controller.signal.reason);
-    expect(vi.getTimerCount()).toBe(0);
-  });
+it('a wait that is aborted leaves no timer behind when no other request waits', async () => {
+  const gate = open(5, 1);
+  const { queue } = crowd(gate);
+  const controller = new AbortController();
+  await queue('a', 'healthy');
+  const given = queue('b', 'healthy', controller.signal);
+  expect(vi.getTimerCount()).toBe(1);
+  controller.abort();
+  await expect(given).rejects.toBe(controller.signal.reason);
+  expect(vi.getTimerCount()).toBe(0);
+  const late = gate.enter('healthy', 'key', controller.signal);
+  await expect(late).rejects.toBe(controller.signal.reason);
 });
 
 it('the rate limit does not count a request that was never sent', async () => {

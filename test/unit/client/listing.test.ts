@@ -47,23 +47,14 @@ describe('an item', () => {
 
   it.each([
     ['absent', {}],
-    ['null', { name: null, timestamp: null }],
-    ['of another type', { name: 7, timestamp: ['now'] }],
-  ])('is valid with a name and a timestamp that are %s', async (_, fields) => {
-    const listing = await read([{ id: 'p1', status: 'RUNNING', ...fields }]);
-    expect(listing.records.get('p1')).toMatchObject({ name: undefined, timestamp: undefined });
-    expect(listing.anomalies).toEqual([]);
-  });
-
-  it.each([
-    ['absent', {}],
-    ['null', { experiment: null, dataset: null, metric: null }],
+    ['null', { name: null, timestamp: null, experiment: null, dataset: null, metric: null }],
     ['empty', { experiment: '', dataset: '', metric: '' }],
-    ['of another type', { experiment: 7, dataset: ['d'], metric: { name: 'm' } }],
-  ])('is valid with labels that are %s, and has none', async (_, fields) => {
+    ['of another type', { name: 7, timestamp: ['now'], experiment: 7, dataset: ['d'], metric: {} }],
+  ])('is valid with texts and labels that are %s, and has none', async (_, fields) => {
     const listing = await read([{ id: 'p1', status: 'RUNNING', ...fields }]);
-    const none = { experiment: undefined, dataset: undefined, metric: undefined };
-    expect(listing.records.get('p1')).toMatchObject(none);
+    const texts = { name: undefined, timestamp: undefined };
+    const labels = { experiment: undefined, dataset: undefined, metric: undefined };
+    expect(listing.records.get('p1')).toMatchObject({ ...texts, ...labels });
     expect(listing.anomalies).toEqual([]);
   });
 
