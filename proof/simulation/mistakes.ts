@@ -133,18 +133,6 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       notice: /finishes of .*: expected/,
     },
     {
-      what: 'a message that a receiver did not take counts as taken',
-      file: 'notify/deliver.ts',
-      replace: [['if (pauseMs !== undefined) {', 'if (pauseMs === -1) {']],
-      notice: /was told .* instead of/,
-    },
-    {
-      what: 'what a message tells is not noted with it',
-      file: 'store/notifications.ts',
-      replace: [['told: JSON.stringify(told),', "told: '[]',"]],
-      notice: /was told .* instead of/,
-    },
-    {
       what: 'a process does not tell the finishes of one that was killed',
       file: 'notify/outbox.ts',
       replace: [
@@ -179,12 +167,6 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
     },
   ],
   workers: [
-    {
-      what: 'a commit does not compare the token',
-      file: 'store/postgres/sql/poll-commit.ts',
-      replace: [['WHERE id = $1 AND token = $2\n', 'WHERE id = $1 AND $2::uuid IS NOT NULL\n']],
-      notice: /committed \w+, which/,
-    },
     {
       what: 'a claim keeps the token',
       file: 'store/postgres/ownership/coordinator.ts',
@@ -234,12 +216,6 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       what: 'a worker reports failures of projects that others own',
       file: 'store/failures.ts',
       replace: OTHERS_FAILURES,
-      notice: /was told by|told after its end/,
-    },
-    {
-      what: 'a project is given back while a failure of it is reported',
-      file: 'coordination/worker.ts',
-      replace: [[' || this.isReporting(project)', '']],
       notice: /was told by|told after its end/,
     },
     {
