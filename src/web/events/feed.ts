@@ -29,7 +29,6 @@ export interface StreamQuery {
 /** The source of all event streams: clients at the same position share what is read and rendered. */
 export class EventFeed {
   readonly #store: Pick<StoreReader, 'events'>;
-  readonly #intervalMs: number | undefined;
   /** Pages that are being read, by the id that they come after. */
   readonly #pages = new Map<string, Promise<EventPage>>();
   /** Wakes each client that waits. */
@@ -39,12 +38,11 @@ export class EventFeed {
   /** Number of times that clients were woken. */
   #version = 0;
   #isGathering = false;
-  #looking: NodeJS.Timeout | undefined;
 
   /** `intervalMs`: interval of reading the store for commits of other processes; by default there are none. */
   constructor(store: Pick<StoreReader, 'events'>, intervalMs?: number) {
     this.#store = store;
-    this.#intervalMs = intervalMs;
+    if (intervalMs !== undefined) setInterval(() => this.#announce(), intervalMs).unref();
   }
 
   /** Observes the monitor: commits and finished polls are news. */
@@ -150,19 +148,12 @@ export class EventFeed {
     signal.addEventListener('abort', giveUp);
     if (signal.aborted) giveUp();
     this.#waiting.add(wake);
-    if (this.#intervalMs !== undefined) {
-      this.#looking ??= setInterval(() => this.#announce(), this.#intervalMs);
-    }
     try {
       return await promise;
     } finally {
       clearTimeout(timer);
       signal.removeEventListener('abort', giveUp);
       this.#waiting.delete(wake);
-      if (this.#waiting.size === 0) {
-        clearInterval(this.#looking);
-        this.#looking = undefined;
-      }
     }
   }
 }
