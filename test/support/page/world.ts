@@ -10,6 +10,7 @@ import { afterFailure, afterSuccess } from '../../../src/monitor/memory.ts';
 import type { Store } from '../../../src/monitor/ports/store.ts';
 import { openStoreInProcess } from '../store-in-process.ts';
 import type { ShownProject, WebContent } from '../../../src/web/content.ts';
+import { createPage } from '../../../src/web/page/routes.ts';
 import { MonitorWatch } from '../../../src/web/monitor-watch.ts';
 import { version as programVersion } from '../../../src/app/process.ts';
 import { EventFeed } from '../../../src/web/events/feed.ts';
@@ -56,8 +57,17 @@ export interface PageWorld extends AsyncDisposable {
   settle(settlementOf: (promptId: string) => Settlement | undefined): Promise<void>;
   /** Changes the configuration and the monitor data of a project. */
   change(project: string, change: Partial<Omit<ShownProject, 'id' | 'health'>>): void;
+  /** Reads a page; `text` is what a user sees. */
+  read(target?: string, change?: Partial<WebContent>): Promise<PageRead>;
   /** Serves the whole HTTP interface. */
   serve(): Promise<AsyncDisposable & { readonly url: string }>;
+}
+
+interface PageRead {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly html: string;
+  readonly text: string;
 }
 
 export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
@@ -165,6 +175,12 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
     change: (id, change) => {
       projects.set(id, { ...projectOf(id), ...change });
     },
+    read: async (target = '/', change = {}) => {
+      const answer = await createPage({ ...content, ...change }).request(target);
+      const { status, headers } = answer;
+      const html = await answer.text();
+      return { status, headers, html, text: textOf(html) };
+    },
     serve: async () => {
       const server = await startWebServer(content, { host: '127.0.0.1', port: 0 });
       return { url: server.url, [Symbol.asyncDispose]: () => server.close() };
@@ -177,7 +193,7 @@ export async function openPageWorld(start = NIGHT): Promise<PageWorld> {
 }
 
 /** Returns what a reader sees of a page, on one line. */
-export function textOf(html: string): string {
+function textOf(html: string): string {
   return html
     .replaceAll(/<(svg|head)\b[\s\S]*?<\/\1>|<\/(?:d[dt]|t[dh])>/g, ' ')
     .replaceAll(/<[^>]*>/g, '')

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../../../src/monitor/errors.ts';
-import type { WebContent } from '../../../../src/web/content.ts';
-import { createPage } from '../../../../src/web/page/routes.ts';
-import { HOUR, MINUTE, NIGHT, openPageWorld, textOf } from '../../../support/page/world.ts';
+import { HOUR, MINUTE, NIGHT, openPageWorld } from '../../../support/page/world.ts';
 import { storeWith } from '../../../support/store-with.ts';
 
 const PROJECT = '/projects/alpha';
@@ -32,12 +30,7 @@ async function setUp() {
   world.clock.advance(MINUTE);
   await see('FAILED', 'FAILED', 'COMPLETED');
   world.change('alpha', { nextPollAt: undefined });
-  const read = async (path: string, change: Partial<WebContent> = {}) => {
-    const answer = await createPage({ ...world.content, ...change }).request(path);
-    const html = await answer.text();
-    return { status: answer.status, html, text: textOf(html) };
-  };
-  return Object.assign(world, { read });
+  return world;
 }
 
 const sectionOf = (text: string, from: string, to: string) =>

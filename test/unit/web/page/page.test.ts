@@ -1,6 +1,5 @@
 import { describe, expect, it, vi } from 'vitest';
 import { StoreError } from '../../../../src/monitor/errors.ts';
-import type { WebContent } from '../../../../src/web/content.ts';
 import { createPage } from '../../../../src/web/page/routes.ts';
 import { storeWith } from '../../../support/store-with.ts';
 import { HOUR, MINUTE, NIGHT, openPageWorld, SECOND } from '../../../support/page/world.ts';
@@ -13,20 +12,7 @@ async function setUp() {
     seeAll: async () => {
       for (const project of ['alpha', 'beta', 'gamma']) await world.see(project, { a: 'RUNNING' });
     },
-    /** Reads a page; `text` is what a user sees. */
-    read: async (path = '/', change: Partial<WebContent> = {}) => {
-      const answer = await createPage({ ...world.content, ...change }).request(path);
-      const html = await answer.text();
-      return { status: answer.status, headers: answer.headers, html, text: textOf(html) };
-    },
   });
-}
-
-function textOf(html: string): string {
-  return html
-    .replaceAll(/<(svg|head)\b[\s\S]*?<\/\1>|<\/d[dt]>/g, ' ')
-    .replaceAll(/<[^>]*>/g, '')
-    .replaceAll(/\s+/g, ' ');
 }
 
 const broken = () => Promise.reject(new StoreError('io', 'page 7'));
@@ -525,7 +511,7 @@ describe('expected waiting times on the status page', () => {
     expect((await world.read()).text).toContain('RUNNING for 3 h 40 min, no limit');
     world.change('alpha', { expectations: undefined });
     const { text } = await world.read();
-    expect(text).toContain('RUNNINGfor 3 h 40 min since');
+    expect(text).toContain('RUNNING for 3 h 40 min since');
     expect(text).not.toMatch(/stuck/i);
     expect((await world.read('/projects/alpha')).text).toContain('RUNNING not known yet');
   });

@@ -1,16 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { StoreError } from '../../../../src/monitor/errors.ts';
-import type { WebContent } from '../../../../src/web/content.ts';
-import { createPage } from '../../../../src/web/page/routes.ts';
-import {
-  HOUR,
-  MINUTE,
-  NIGHT,
-  openPageWorld,
-  SECOND,
-  textOf,
-  type PageWorld,
-} from '../../../support/page/world.ts';
+import { HOUR, MINUTE, NIGHT, openPageWorld, SECOND } from '../../../support/page/world.ts';
 import { storeWith } from '../../../support/store-with.ts';
 
 const PROMPT = '/projects/alpha/prompts/a';
@@ -44,14 +34,7 @@ async function setUp() {
     world.clock.advance(ms);
   }
   world.change('alpha', { nextPollAt: undefined });
-  const read = (path: string, change?: Partial<WebContent>) => readPage(world, path, change);
-  return Object.assign(world, { read, seeA: see });
-}
-
-async function readPage({ content }: PageWorld, path: string, change: Partial<WebContent> = {}) {
-  const answer = await createPage({ ...content, ...change }).request(path);
-  const html = await answer.text();
-  return { status: answer.status, html, text: textOf(html) };
+  return Object.assign(world, { seeA: see });
 }
 
 describe('the page of a prompt', () => {
@@ -229,12 +212,12 @@ describe('the page of a prompt', () => {
     const part = encodeURIComponent(project);
 
     for (const path of ['/', `/projects/${part}`, `/projects/${part}/experiments/e`]) {
-      const { html } = await readPage(world, path);
+      const { html } = await world.read(path);
       const links = html.match(/(?<=<a href=")[^"]+\/prompts\/[^"]+(?=")/g) ?? [];
       expect(links.length).toBeGreaterThan(0);
       for (const href of new Set(links)) {
         const { pathname } = new URL(href.replaceAll('&#39;', "'"), `http://host${path}`);
-        const { status, text, html: page } = await readPage(world, pathname);
+        const { status, text, html: page } = await world.read(pathname);
         expect(status).toBe(200);
         expect(text).toContain('✗ FAILED for less than 1 s');
         for (const raw of ['\u202E', '\u001b', '<script>']) expect(page).not.toContain(raw);
