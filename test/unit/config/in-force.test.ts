@@ -46,6 +46,8 @@ heartbeat: { url_file: /keys/beat }
 notify:
   - { name: chat, type: slack, url_file: /keys/chat, on: [failed], teams: [search.ranking_2-b] }
   - { name: hook, type: webhook, url_env: HOOK, secret_file: /keys/secret, projects: [own] }
+  - { name: b, type: teams, url_env: HOOK, on: [completed, finished] }
+  - { name: c, type: webhook, url_file: /url, secret_env: HOOK }
   - { name: mail, type: email, smtp_url_file: /smtp, from: a@example.com, to: [b@example.com] }
 `;
 const WITH_POSTGRES = `

@@ -256,13 +256,6 @@ describe('a key source', () => {
     ]);
   });
 
-  it('is not required for the service if every project has its own', async () => {
-    const text = minimal({ project: 'api_key_file: own' }).replace('  api_key_file: key\n', '');
-    expect((await loadText(directory, text)).projects[0]?.key).toEqual({
-      file: join(directory, 'own'),
-    });
-  });
-
   it.each([{}, { EVALUATION_KEY: '' }, { EVALUATION_KEY: ' \n' }])(
     'is rejected for an unset or empty variable only if secrets are required: %j',
     async (env) => {
@@ -293,61 +286,6 @@ describe('a heartbeat', () => {
 
 describe('receivers', () => {
   const withReceivers = (notify: string) => minimal({ project: 'team: search', top: notify });
-  const told = { on: ['failed', 'stuck', 'down'], teams: undefined, projects: undefined };
-
-  it('are loaded with the sources of their addresses and secrets', async () => {
-    const text = withReceivers(`notify:
-  - { name: search-chat, type: slack, url_file: slack, teams: [search], projects: [checkout-bot] }
-  - { name: teams.2, type: teams, url_env: TEAMS, on: [completed, finished] }
-  - { name: A, type: webhook, url: HTTPS://CI.example.com/hooks?x=1, secret_file: hook }
-  - { name: b, type: webhook, url_file: /url, secret_env: HOOK }
-  - name: on-call
-    type: email
-    smtp_url_env: SMTP
-    from: evalwatch <evalwatch@example.com>
-    to: [ops@example.com, "Ops, second <two@example.com>"]`);
-    const env = { TEAMS: 'https://5ecret', HOOK: 'whsec_5ecret', SMTP: 'smtps://5ecret' };
-    const { notify } = await loadText(directory, text, { env });
-    expect(notify).toEqual([
-      {
-        ...told,
-        name: 'search-chat',
-        type: 'slack',
-        url: { file: join(directory, 'slack') },
-        teams: new Set(['search']),
-        projects: new Set(['checkout-bot']),
-      },
-      {
-        ...told,
-        name: 'teams.2',
-        type: 'teams',
-        url: { env: 'TEAMS', value: 'https://5ecret' },
-        on: ['completed', 'finished'],
-      },
-      {
-        ...told,
-        name: 'A',
-        type: 'webhook',
-        url: { url: 'https://ci.example.com/hooks?x=1' },
-        secret: { file: join(directory, 'hook') },
-      },
-      {
-        ...told,
-        name: 'b',
-        type: 'webhook',
-        url: { file: '/url' },
-        secret: { env: 'HOOK', value: 'whsec_5ecret' },
-      },
-      {
-        ...told,
-        name: 'on-call',
-        type: 'email',
-        smtpUrl: { env: 'SMTP', value: 'smtps://5ecret' },
-        from: 'evalwatch <evalwatch@example.com>',
-        to: ['ops@example.com', 'Ops, second <two@example.com>'],
-      },
-    ]);
-  });
 
   it.each([
     ['no filter', '', true, true],
@@ -371,24 +309,6 @@ notify: [{ name: a, type: slack, url_file: x, ${filter} }]\n`;
 
 describe('a PostgreSQL store', () => {
   const withStore = (store: string) => minimal({ top: `store: { ${store} }` });
-
-  it('resolves postgres_url_file from the directory of the configuration', async () => {
-    const config = await loadText(directory, withStore('postgres_url_file: url, lease: 30s'));
-    expect(config.store).toEqual({
-      postgresUrl: { file: join(directory, 'url') },
-      leaseMs: 30_000,
-      retentionMs: 7_776_000_000,
-    });
-  });
-
-  it('takes its URL from a variable and has a default lease of 10 s', async () => {
-    const env = { DATABASE_URL: 'postgres://db/evalwatch' };
-    const config = await loadText(directory, withStore('postgres_url_env: DATABASE_URL'), { env });
-    expect(config.store).toMatchObject({
-      postgresUrl: { env: 'DATABASE_URL', value: 'postgres://db/evalwatch' },
-      leaseMs: 10_000,
-    });
-  });
 
   it('is not overridden by EVALWATCH_STORE_PATH', async () => {
     const env = { EVALWATCH_STORE_PATH: '/data/evalwatch.db' };
@@ -471,18 +391,12 @@ describe('a ca_file', () => {
 
   it.each([
     ['nothing', '', 'ca.pem" is not a PEM file: no certificate found'],
-    [
-      'a key',
-      '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n',
-      'no certificate found',
-    ],
     ['damage', `${rootCertificates[1]}\n${damaged}`, 'ca.pem" has a damaged certificate (2 of 2)'],
     [
       'a certificate without an end before a damaged one',
       `${rootCertificates[0]}\n${rootCertificates[1]?.replace('-----END CERTIFICATE-----', '')}\n${damaged}`,
       'ca.pem" has a damaged certificate (2 of 3)',
     ],
-    ['bytes', Buffer.from([0xff, 0xfe, 0]), 'the file is not UTF-8 text'],
   ])('is rejected if it contains %s', async (_what, content, message) => {
     writeFileSync(join(directory, 'ca.pem'), content);
     const { faults } = await errorOf(loadText(directory, text));
