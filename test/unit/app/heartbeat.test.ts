@@ -213,6 +213,19 @@ it('no heartbeat is sent at the end of a minute that a poll has outlasted, until
   await world.sent(2);
 });
 
+it('polls of a project that a reload removes do not count', async () => {
+  await using world = await setUp();
+  await world.poll().end(undefined);
+  await world.poll().end({ isStored: false });
+  world.poll();
+  world.projects.delete('p');
+  for (let minute = 1; minute <= 3; minute += 1) {
+    await world.nextMinute();
+    await world.sent(minute);
+  }
+  expect(world.lines).toEqual([]);
+});
+
 it('no heartbeat is sent while the worker has no lease', async () => {
   let isConnected = false;
   await using world = await setUp({ isConnected: () => isConnected });
