@@ -248,16 +248,6 @@ export const MISTAKES: Readonly<Record<Part, readonly Bug[]>> = {
       notice: /overlooked/,
     },
     {
-      what: 'a lease ends by the wall clock of its worker',
-      file: 'coordination/worker.ts',
-      replace: [
-        ['clock.monotonic() >= this.#heldUntil', 'clock.now() >= this.#heldUntil'],
-        ['this.#heldUntil = until;', 'this.#heldUntil = expiresAt;'],
-        ['until - clock.monotonic(), () =>', 'expiresAt - clock.now(), () =>'],
-      ],
-      notice: /which has no lease/,
-    },
-    {
       what: 'a worker keeps more projects than its share',
       file: 'coordination/worker.ts',
       replace: [['Math.max(0, this.#polled.size - due)', '0']],

@@ -174,7 +174,10 @@ function createHooks(
       watch.renewed(name);
       simulation.deadLeases.renewed(name);
     },
-    onLeft: () => simulation.deadLeases.left(name),
+    onLeft: () => {
+      watch.left(name);
+      simulation.deadLeases.left(name);
+    },
   };
 }
 

@@ -52,6 +52,10 @@ export function createWatch({ course }: Pick<Simulation, 'course'>) {
     renewed: (process: string) => {
       renewedAt.set(process, kernel.now());
     },
+    /** Records that it has ended its lease. */
+    left: (process: string) => {
+      renewedAt.delete(process);
+    },
     /** Records a failover. The database lost its last commits: failures are pending again. */
     failedOver: () => {
       failedOverAt = kernel.now();
