@@ -4,11 +4,14 @@ import { systemClock } from '../src/app/clock.ts';
 import { openEngine } from '../src/app/engine.ts';
 import { version } from '../src/app/process.ts';
 import { loadConfig } from '../src/config/load.ts';
+import { inTurns } from '../src/domain/turns.ts';
 import { createLogger, fileDescriptor } from '../src/log/logger.ts';
 import { Metrics } from '../src/metrics/metrics.ts';
 import { NEVER_POLLED } from '../src/monitor/memory.ts';
 import type { OpenContender, Task } from './measure.ts';
 import { writeConfiguration } from './processes.ts';
+
+const POLLS_PER_TURN = 200;
 
 /** Polls from HTTP to commit. */
 const evalwatch: OpenContender = async (task) => {
@@ -73,12 +76,16 @@ async function open({ directory, baseUrl, projects, isChanging, fresh }: Task) {
     engine,
     /** @throws {Error} if a poll fails or finds something else than was served, because then there is nothing to measure */
     poll: async () => {
-      const finished = await Promise.all(
-        config.projects.map((project) => {
-          const now = systemClock.now();
-          return engine.poll(project.id, { dueAt: now });
-        }),
+      const polls: ReturnType<typeof engine.poll>[] = [];
+      // As the scheduler does, which starts polls for at most 10 ms in a turn of the event loop.
+      await inTurns(
+        config.projects,
+        ({ id }) => {
+          polls.push(engine.poll(id, { dueAt: systemClock.now() }));
+        },
+        POLLS_PER_TURN,
       );
+      const finished = await Promise.all(polls);
       let prompts = 0;
       let transitions = 0;
       for (const each of finished) {
