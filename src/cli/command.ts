@@ -6,9 +6,9 @@ import type { Output } from './output.ts';
 /** Passes signals from main.js, which receives them from its first line on, to the command. */
 export interface Signals {
   /**
-   * Set by commands that shut down in order, once they have started. It is then called for the first SIGINT or
-   * SIGTERM, and the second one ends the process. While it is unset, both end the process at once, of which a start loses no
-   * more than of a crash. SIGHUP is passed on for `run` only.
+   * Set by commands that shut down in order: by the daemon once it has started. It is then called for the first SIGINT or
+   * SIGTERM, and the second one ends the process. While it is unset, both end the process at once, of which a start of the
+   * daemon loses no more than of a crash. SIGHUP is passed on for `run` only.
    */
   onSignal: ((signal: 'SIGINT' | 'SIGTERM' | 'SIGHUP') => void) | undefined;
 }

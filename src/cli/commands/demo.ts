@@ -19,10 +19,10 @@ export const defineDemo: Define = (command, run) => {
 };
 
 async function demo(context: Context): Promise<number> {
-  await using opened = new AsyncDisposableStack();
-  await start(context, opened);
   const stop = Promise.withResolvers<void>();
   context.signals.onSignal = () => stop.resolve();
+  await using opened = new AsyncDisposableStack();
+  await start(context, opened);
   await stop.promise;
   return 0;
 }

@@ -1,10 +1,10 @@
 import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { cp } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { describe, expect, it, onTestFinished } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { systemClock } from '../../../src/app/clock.ts';
 import { openStoreInProcess } from '../../support/store-in-process.ts';
 import { temporaryDirectory } from '../../support/temporary.ts';
@@ -104,6 +104,20 @@ describe('a signal during startup', () => {
     const finished = await run(standIn(signal), 'run');
     expect(finished).toEqual({ code: 7, signal: null, stdout: '', stderr: '' });
   });
+});
+
+it('a demo that is stopped while it starts leaves nothing behind', async () => {
+  await using place = await temporaryDirectory();
+  const child = spawn(process.execPath, [SOURCE_ENTRY, 'demo'], {
+    env: { ...process.env, TMPDIR: place.path },
+    stdio: 'ignore',
+  });
+  onTestFinished(() => void child.kill('SIGKILL'));
+  const exit = once(child, 'exit');
+  await vi.waitFor(() => expect(readdirSync(place.path)).not.toEqual([]), { timeout: 20_000 });
+  child.kill('SIGINT');
+  expect(await exit).toEqual([0, null]);
+  expect(readdirSync(place.path)).toEqual([]);
 });
 
 describe('a command that handles signals', () => {
