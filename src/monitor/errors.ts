@@ -33,7 +33,8 @@ export const POLL_FAILURE_WORDS: Readonly<Record<PollFailureReason, string>> = {
   tls: 'no trusted TLS connection to the service is possible',
   redirect: 'the service redirects to another address, and evalwatch does not send the key there',
   invalid_response: 'the service sent an invalid answer',
-  too_large: 'the answer of the service exceeds max_response_size or max_items',
+  too_large:
+    'the answer of the service exceeds max_response_size or max_items, or 1 MiB for an item',
   store: 'the poll could not be stored',
 };
 

@@ -179,7 +179,8 @@ const ADVICE: Partial<Record<PollFailureReason, string>> = {
   network: 'Check base_url, the network and proxy_url',
   tls: 'Check base_url; if the certificate is from a private authority, set ca_file to the certificate of that authority',
   invalid_response: 'Check that base_url is the address of an Evaluation Service',
-  too_large: 'Raise max_response_size or max_items',
+  too_large:
+    'Raise max_response_size or max_items; one item, or the details of a prompt, may have at most 1 MiB',
 };
 
 export const CONNECTION_COLUMNS: readonly Column<readonly [project: string, Connection]>[] = [

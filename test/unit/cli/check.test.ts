@@ -482,6 +482,13 @@ describe('check --connect', () => {
     );
   });
 
+  it('says of a listing that is too large what it may have, and that no option raises the size of an item', async () => {
+    const item = JSON.stringify({ id: 'a', status: 'RUNNING', text: 'x'.repeat(2 ** 20) });
+    expect((await checkAt({ [PROMPTS]: `[${item}]` })).stderr).toMatch(
+      /item 0 of the listing is larger than 1048576 bytes .*Raise max_response_size or max_items; one item, or the details of a prompt, may have at most 1 MiB/,
+    );
+  });
+
   it('warns of further pages, of which only the first is read', async () => {
     const answers = {
       [PROMPTS]: (response: ServerResponse) => {
