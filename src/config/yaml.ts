@@ -51,6 +51,8 @@ export interface Shape<Top> {
 const MAX_TOKENS = 1_200_000;
 /** Maximum nesting of collections. A configuration needs four levels. */
 const MAX_DEPTH = 100;
+/** Maximum number of values once aliases are expanded: each wrong one is a fault, and few bytes could have gigabytes of them. */
+const MAX_VALUES = 1_000_000;
 /** Tokens between pauses, so that a reload of many projects does not hold up polls and beats. */
 const TOKENS_PER_TURN = 1000;
 
@@ -232,9 +234,10 @@ function findTags({ warnings }: Document): readonly OffsetFault[] {
  * @throws {FatalFault}
  */
 function readValues(document: Document, lineOf: (offset: number) => number) {
-  /** What aliases may refer to; without a value until it is complete. */
-  const anchors = new Map<string, { readonly node: unknown; value?: unknown }>();
+  /** What aliases may refer to; without a count of its values until it is complete. */
+  const anchors = new Map<string, { readonly node: unknown; value?: unknown; count?: number }>();
   const keyFaults: OffsetFault[] = [];
+  let count = 0;
 
   function valueOf(node: unknown): unknown {
     if (isAlias(node)) {
@@ -242,14 +245,20 @@ function readValues(document: Document, lineOf: (offset: number) => number) {
       if (anchor === undefined) {
         throw new FatalFault(startOf(node), `not valid YAML: ${QUOTE_STARS}`);
       }
-      if ('value' in anchor) return anchor.value;
-      const message = 'not usable YAML: this alias (*) refers to a value that contains it';
-      throw new FatalFault(startOf(node), message);
+      if (anchor.count === undefined) {
+        const message = 'not usable YAML: this alias (*) refers to a value that contains it';
+        throw new FatalFault(startOf(node), message);
+      }
+      add(node, anchor.count);
+      return anchor.value;
     }
+    const before = count;
+    add(node, 1);
     if (!isNode(node) || node.anchor === undefined) return contentOf(node);
-    const anchor: { readonly node: unknown; value?: unknown } = { node };
+    const anchor: { readonly node: unknown; value?: unknown; count?: number } = { node };
     anchors.set(node.anchor, anchor);
     anchor.value = contentOf(node);
+    anchor.count = count - before;
     return anchor.value;
   }
 
@@ -280,6 +289,13 @@ function readValues(document: Document, lineOf: (offset: number) => number) {
       if (name !== undefined) mapping[name] = made;
     }
     return mapping;
+  }
+
+  function add(node: unknown, more: number): void {
+    count += more;
+    if (count <= MAX_VALUES) return;
+    const message = `not usable YAML: more than ${MAX_VALUES} values once aliases are expanded`;
+    throw new FatalFault(startOf(node), message);
   }
 
   return { value: valueOf(document.contents), keyFaults };

@@ -426,6 +426,14 @@ describe('an unreadable configuration file', () => {
 });
 
 describe('the complexity limit of a file', () => {
+  it('counts what aliases repeat, of which a few bytes can have gigabytes', async () => {
+    const text = `x: &x [${'1,'.repeat(1000)}]\nprojects:\n${'  - *x\n'.repeat(1000)}`;
+    const { faults } = await errorOf(loadText(directory, text));
+    expect(places(faults)).toEqual([
+      '1000:5 not usable YAML: more than 1000000 values once aliases are expanded',
+    ]);
+  });
+
   const flow = (levels: number) => `${'['.repeat(levels)}1${']'.repeat(levels)}`;
   const block = (levels: number) =>
     Array.from({ length: levels }, (_, level) => `${' '.repeat(level)}a:`)
