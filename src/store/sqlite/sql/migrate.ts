@@ -36,15 +36,20 @@ export async function readMigrations(): Promise<readonly string[]> {
   );
 }
 
-/** Applies the migrations that the file lacks, each with its version in one transaction. */
+/**
+ * Applies the migrations that the file lacks, each with its version in one transaction. A new file gets all of them in one: a
+ * start that ends meanwhile leaves no store of an earlier version, but a file that counts as new.
+ */
 export function migrate(db: Connection, migrations: readonly string[]): void {
   // Tables are replaced by copies; no table of the current schema has foreign keys.
   db.pragma('foreign_keys = OFF');
   const run = createTransactions(db);
+  const isNew = schemaVersion(db) === 0;
   for (const [index, sql] of migrations.entries()) {
     const version = index + 1;
     if (version <= schemaVersion(db)) continue;
-    run({ begins: true, ends: true }, () => {
+    const place = { begins: !isNew || index === 0, ends: !isNew || version === migrations.length };
+    run(place, () => {
       db.exec(sql);
       AFTER_MIGRATION.get(version)?.(db);
       db.pragma(`application_id = ${APPLICATION_ID}`);
