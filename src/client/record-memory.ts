@@ -2,8 +2,8 @@ import { type ConcurrencyLimit, limitConcurrency } from '../concurrency/limit-co
 
 /** A listing whose new items take more than this, bytes, is large: of those, one is read at a time. */
 const LARGE_BYTES = 1024 * 1024;
-/** While more bytes wait for the store, no listing with new items is completed: about those of 50,000 usual items. */
-const MAX_STORING_BYTES = 32 * 1024 * 1024;
+/** While more bytes wait for the store, no listing with new items is completed: about those of 25,000 usual items. */
+const MAX_STORING_BYTES = 16 * 1024 * 1024;
 /** Least that a poll with new items counts there: of thousands of small ones, the last would wait longer than a statement may. */
 const MIN_STORING_BYTES = 64 * 1024;
 

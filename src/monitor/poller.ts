@@ -336,7 +336,11 @@ export class Poller {
         listings.clear();
         return undefined;
       }
-      for (const [kind, listing] of compared.listings) listings.set(kind, listing);
+      for (const [kind, listing] of compared.listings) {
+        const last = listings.get(kind)?.table;
+        listings.set(kind, listing);
+        if (last !== listing.table) last?.free?.();
+      }
       return { health, failure, isStored: true, changes: compared.changes, ...committed };
     } catch (error) {
       const { message } = asStoreError(error);

@@ -71,9 +71,11 @@ export function scriptedService() {
   let before: (() => void) | undefined;
   const asked: { project: string; kind: Kind; options: ListOptions }[] = [];
   let datasetsAfter: Promise<void> | undefined;
+  const freed: string[] = [];
   const whole = (listing: Listing, recordBytes = 0) => {
     served += 1;
-    const table = { digest: String(served) };
+    const digest = String(served);
+    const table = { digest, free: () => void freed.push(digest) };
     const { size } = listing.records;
     return { unchanged: false as const, listing, size, recordBytes, etag: 'etag', table };
   };
@@ -82,6 +84,8 @@ export function scriptedService() {
   return {
     asked,
     waitingForStore: storing,
+    /** Numbers of the answers whose tables were freed. */
+    freed,
     storing: (bytes: number) => {
       storing.push(bytes);
       return { [Symbol.dispose]: () => void storing.splice(storing.indexOf(bytes), 1) };

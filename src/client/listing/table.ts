@@ -140,7 +140,7 @@ export class KnownItems {
       hashes[2 * size + 1] = hashes[2 * index + 1] ?? 0;
       size += 1;
     }
-    return {
+    const made: ItemTable = {
       digest,
       size,
       hashes: fit(hashes, 2 * size),
@@ -149,7 +149,9 @@ export class KnownItems {
       idEnds: fit(idEnds, size),
       unusualIds,
       scrub,
+      free: () => [made.hashes, made.slots, made.ids, made.idEnds].forEach(freeMemory),
     };
+    return made;
   }
 }
 
@@ -191,6 +193,11 @@ function grown(numbers: Uint32Array): Uint32Array {
 /** Returns the first numbers, copied only if there are more: a part of an array keeps all of it in memory. */
 function fit(numbers: Uint32Array, count: number): Uint32Array {
   return numbers.length === count ? numbers : numbers.slice(0, count);
+}
+
+/** Frees the memory of an array that has it alone. Collections come late for memory outside of V8's heap. */
+function freeMemory({ buffer, byteLength }: Uint8Array | Uint32Array): void {
+  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
 }
 
 function idStart({ idEnds }: ItemTable, place: number): number {

@@ -52,6 +52,8 @@ export interface RateLimit {
 export interface ListingTable {
   /** Equal for the same bytes, with the same service. */
   readonly digest: string;
+  /** Frees its memory; another table has taken its place. */
+  free?(): void;
 }
 
 export type ListingAnswer =

@@ -202,8 +202,8 @@ describe('a listing', () => {
   });
 
   it.each([
-    ['while 32 MiB wait for the store', 1, TOO_MUCH],
-    ['while hundreds of small polls do, each counted as 64 KiB', 513, 1000],
+    ['while 16 MiB wait for the store', 1, TOO_MUCH],
+    ['while hundreds of small polls do, each counted as 64 KiB', 257, 1000],
   ])('keeps its slot %s, so that no more listings are requested', async (_, polls, recordBytes) => {
     const { url, requests } = await serve(answering(200, BODY));
     const { service } = connect({ baseUrl: url, maxConcurrency: 2 });

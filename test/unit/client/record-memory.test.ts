@@ -26,7 +26,7 @@ it('a listing that has ended waits for nothing, so that nothing keeps its items'
   expect(await Promise.all(waits.map(isOver))).toEqual([false, true, true]);
 });
 
-it('a large listing that is read alone waits while more than 32 MiB wait for the store', async () => {
+it('a large listing that is read alone waits while more than 16 MiB wait for the store', async () => {
   const memory = new RecordMemory();
   const large = memory.readListing(false);
   expect(await isOver(large.take(5 * MIB))).toBe(true);
@@ -37,7 +37,7 @@ it('a large listing that is read alone waits while more than 32 MiB wait for the
   expect(await isOver(waiting)).toBe(true);
 });
 
-it('makes tables one after the other, while at most 32 MiB wait for the store', async () => {
+it('makes tables one after the other, while at most 16 MiB wait for the store', async () => {
   const memory = new RecordMemory();
   let running = 0;
   const make = async () => {

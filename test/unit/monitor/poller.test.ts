@@ -380,7 +380,7 @@ describe('the ETag of the last listing', () => {
       await poll();
     }
     expect(service.asked.map(({ options }) => options.etag)).toEqual([undefined, ...expected]);
-    expect(service.asked[1]?.options.previous).toEqual({ digest: '1' });
+    expect(service.asked[1]?.options.previous).toMatchObject({ digest: '1' });
   });
 
   it('is not used after an invalid response until a full listing arrives', async () => {
@@ -619,6 +619,21 @@ it('a listing is not kept as the previous one if the service was replaced during
   service.shows(listingOf({ a: 'FAILED' }));
   await poll();
   expect(service.asked.at(-1)?.options).toMatchObject({ previous: undefined });
+});
+
+it('the table of a listing is freed once the next one is committed, and not before', async () => {
+  const { service, poll, broken } = given;
+  service.shows(listingOf({ a: 'PENDING' }));
+  await poll();
+  service.shows(listingOf({ a: 'RUNNING' }));
+  broken.add('commitPoll');
+  await poll();
+  expect(service.freed).toEqual([]);
+  broken.clear();
+  await poll();
+  service.repeats();
+  await poll();
+  expect(service.freed).toEqual(['1']);
 });
 
 it('a watched project continues with the poll health from the store', async () => {
