@@ -51,8 +51,16 @@ export type Content = Awaited<ReturnType<typeof readContent>>;
 export function withoutExperiments(content: Content): Content {
   const unlabelled = <Row extends object>(rows: readonly Row[]) =>
     rows.map((row) => ({ ...row, experiment: undefined }));
+  // Whether one has still to finish is not known either.
+  const projects = content.projects.map(({ listings, ...project }) => ({
+    ...project,
+    listings: new Map(
+      Array.from(listings, ([kind, figures]) => [kind, { ...figures, isIdle: false }]),
+    ),
+  }));
   return {
     ...content,
+    projects,
     transitions: unlabelled(content.transitions),
     failures: unlabelled(content.failures),
     settlements: unlabelled(content.settlements),
