@@ -105,7 +105,7 @@ export function describeItem(
   { index, isIdUsable }: { readonly index: number; readonly isIdUsable: boolean },
   scrub: Scrub,
 ): string {
-  const shown = quote(JSON.stringify(item), MAX_ITEM_LENGTH, scrub);
+  const shown = cleanText(JSON.stringify(item), MAX_ITEM_LENGTH, scrub);
   return `item ${index} has no usable ${isIdUsable ? 'status' : 'id'}: ${shown}`;
 }
 

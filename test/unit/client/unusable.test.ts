@@ -31,14 +31,19 @@ it.each<[string, string, string]>([
     'the body is not JSON: Expected double-quoted property name near "[{\\"id\\":\\"a\\",}]"; its content type is "text/html"; it begins "[{\\"id\\":\\"a\\",}]"',
   ],
   [
+    'a list of numbers',
+    '[1,2]',
+    'no item of the listing is usable: item 0 has no usable id: 1; its content type is "text/html"; it begins "[1,2]"',
+  ],
+  [
     'other fields',
     `[{"uuid":"${KEY}"}]`,
-    'no item of the listing is usable: item 0 has no usable id: "{\\"uuid\\":\\"[redacted]\\"}"; its content type is "text/html"; it begins "[{\\"uuid\\":\\"[redacted]\\"}]"',
+    'no item of the listing is usable: item 0 has no usable id: {"uuid":"[redacted]"}; its content type is "text/html"; it begins "[{\\"uuid\\":\\"[redacted]\\"}]"',
   ],
   [
     'no status',
     '[{"id":"a"}]',
-    'no item of the listing is usable: item 0 has no usable status: "{\\"id\\":\\"a\\"}"; its content type is "text/html"; it begins "[{\\"id\\":\\"a\\"}]"',
+    'no item of the listing is usable: item 0 has no usable status: {"id":"a"}; its content type is "text/html"; it begins "[{\\"id\\":\\"a\\"}]"',
   ],
 ])('a listing that is %s fails with a message that says so', async (_, body, message) => {
   const { url } = await serve(answering(200, body, { 'content-type': 'text/html' }));
