@@ -52,7 +52,7 @@ export interface RateLimit {
 export interface ListingTable {
   /** Equal for the same bytes, with the same service. */
   readonly digest: string;
-  /** Frees its memory; another table has taken its place. */
+  /** Frees its memory, once another table has taken its place. */
   free?(): void;
 }
 
